@@ -61,6 +61,12 @@ pub enum RunError {
         /// What is wrong.
         problem: String,
     },
+    /// All flows are of workloads that start them after the end of the run.
+    #[error("no flow starts before the end of the run, at {duration}: set a longer `duration`")]
+    NoFlow {
+        /// When the run would end.
+        duration: Span,
+    },
     /// The received bytes cannot be written.
     #[error(transparent)]
     Received(#[from] VerifyError),
@@ -145,6 +151,9 @@ impl Run {
     pub fn new(scenario: &Scenario, inputs: Inputs) -> Result<Self, RunError> {
         let seed = inputs.seed.unwrap_or(scenario.seed);
         let scenario = scenario.drawn(seed);
+        if scenario.flows.is_empty() {
+            return Err(RunError::NoFlow { duration: scenario.duration });
+        }
         let (world, parts) = network::build(&scenario, seed, HostKind::Stacks)?;
         let mut run = Run {
             world,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 use farpace_host::Host;
-use farpace_lab::scenario::{FlowSpec, MAX_DRAWN_FLOWS, Scenario};
+use farpace_lab::scenario::{FlowSpec, MAX_DRAWN_FLOWS, Scenario, explain};
 use farpace_lab::{Inputs, Run};
 use farpace_units::{ByteCount, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,6 +114,44 @@ fn a_workload_runs_and_every_byte_is_checked() {
     assert!(outcome.flows.iter().any(|flow| flow.size > ByteCount::new(400_000)));
 }
 
+/// Breaks: a run in which no flow starts passes for a complete one.
+#[test]
+fn a_run_without_a_flow_is_refused() {
+    let flow = "count = 3\nsize = \"1 kB\"\nstarts = { at = [\"100 s\", \"200 s\", \"300 s\"] }";
+    let mut scenario = Scenario::parse(&text(flow), "w.toml").unwrap();
+    scenario.duration = Span::from_millis(99_000);
+    let error = Run::new(&scenario, Inputs::default()).err().unwrap().to_string();
+    assert!(error.contains("no flow starts before the end of the run, at 99 s"), "{error}");
+    scenario.duration = Span::from_millis(101_000);
+    assert_eq!(Run::new(&scenario, Inputs::default()).unwrap().scenario().flows.len(), 1);
+}
+
+/// Breaks: the description of a workload is as long as the number of its flows, or leaves streams of
+/// datagrams out, or does not say when the run ends.
+#[test]
+fn a_workload_is_described_once() {
+    let flow = "count = 1000\nstarts = { every = \"1 ms\" }\nsizes = { exponential = \"200 kB\" }\n\
+                mix = [{ name = \"c\", share = 0.75, sender = { congestion = \"cubic\" } }, \
+                { name = \"r\", share = 0.25, sender = { congestion = \"reno\" } }]\n\
+                [[datagrams]]\nname = \"video\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4 Mbit/s\"\n\
+                start = \"3 s\"\nlasts = \"10 s\"\nspacing = \"poisson\"\n";
+    let scenario = Scenario::parse(&text(flow), "w.toml").unwrap().drawn(1);
+    let words = explain(&scenario);
+    assert!(words.lines().count() < 80, "{} lines", words.lines().count());
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "The run ends when all flows are complete, after",
+        "Class web/c: 750 flows, together",
+        "Class web/r: 250 flows, together",
+        "The first of them starts at",
+        "Datagrams video: 4 Mbit/s of payload from a to b (port 6001), 1 kB in each, at random distances \
+         (Poisson), from 3 s on for 10 s. They do not prolong the run.",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert_eq!(words.matches("Bottleneck:").count(), 2);
+}
+
 /// Breaks: the answers to mistakes in workloads.
 #[test]
 fn mistakes_are_named() {
@@ -131,10 +169,12 @@ fn mistakes_are_named() {
         ("sizes = { named = \"web-serach\" }", "did you mean \"web-search\"?"),
         ("sizes = { exponential = \"1 kB\", at_least = \"3 kB\", at_most = \"2 kB\" }", "above `at_most`"),
         ("size = \"1 kB\"\ncount = 0", "1 flow at least"),
+        ("size = \"1 kB\"\ncount = 1e3", "expected a whole number from 0, found the number 1000.0"),
         ("size = \"1 kB\"\ncount = 100001", "100001 flows, with `count`; the limit is 100000"),
         ("size = \"1 kB\"\ncount = 4294967295", "the limit is 100000"),
         ("size = \"1 kB\"\ncount = 2\nport = 80", "choose their ports themselves"),
         ("size = \"1 kB\"\nstarts = { }", "0 ways to start"),
+        ("size = \"1 kB\"\nstarts = { at = [] }", "`at` with a time at least"),
         ("size = \"1 kB\"\ncount = 3\nstarts = { at = [\"1 s\"] }", "3 flows, and 1 times"),
         ("size = \"1 kB\"\nmix = [{ name = \"x\", share = 0.7 }]", "0.7 together"),
         ("size = \"1 kB\"\nstarts = { file = \"../x\" }", "not the name of a file"),
@@ -155,12 +195,16 @@ fn files_become_part_of_the_scenario() {
     let flow = "starts = { file = \"starts.txt\" }\nsizes = { file = \"sizes.csv\" }";
     let beside = |name: &str| match name {
         "starts.txt" => Ok("# when\n100 ms\n\n0.2 s\n".to_owned()),
-        "sizes.csv" => Ok("size,share\n10 kB,0.5\n10 kB,1\n".to_owned()),
+        // With the mark of byte order that spreadsheets write.
+        "sizes.csv" => Ok("\u{feff}size,share\n10 kB,0.5\n10 kB,1\n".to_owned()),
         _ => Err("no such file".to_owned()),
     };
     let scenario = Scenario::parse_beside(&text(flow), "w.toml", &[], &beside).unwrap().drawn(1);
     let drawn: Vec<_> = scenario.flows.iter().map(|flow| (flow.start, flow.size.get())).collect();
     assert_eq!(drawn, [(Span::from_millis(100), 10_000), (Span::from_millis(200), 10_000)]);
+    let nothing = |name: &str| Ok(if name == "sizes.csv" { "size,share\n1 kB,1\n" } else { "" }.to_owned());
+    let error = Scenario::parse_beside(&text(flow), "w.toml", &[], &nothing).unwrap_err().to_string();
+    assert!(error.contains("starts.txt: there are no times in it"), "{error}");
     for (file, expected) in [("1 kB\n", "expected `size,share`"), ("size,share\n1 kB,half\n", "line 2")] {
         let beside = |name: &str| Ok(if name == "sizes.csv" { file.to_owned() } else { "1 s\n".to_owned() });
         let error = Scenario::parse_beside(&text(flow), "w.toml", &[], &beside).unwrap_err().to_string();

@@ -167,6 +167,9 @@ pub fn shard_name(shard: &str) -> PyResult<PathBuf> {
 #[pyfunction]
 pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, ArrowTable)> {
     let stored = StoredStudy::read(&study).map_err(|error| failed(anyhow!(error)))?;
+    if let Some(flow) = &flow {
+        stored.check_flow(flow).map_err(|error| failed(anyhow!(error)))?;
+    }
     let points = summarize(&stored, flow.as_deref());
     let vary = &stored.provenance.plan.vary;
     let paths = vary.iter().filter_map(|text| text.split_once('=')).map(|(path, _)| path.trim().to_owned());
@@ -177,8 +180,7 @@ pub fn show(study: PathBuf, flow: Option<String>) -> PyResult<(String, ArrowTabl
         })
         .collect();
     let mut counted = |name: &str, count: fn(&PointSummary) -> usize| {
-        let numbers = points.iter().map(|p| Some(count(p) as f64)).collect();
-        columns.push((name.into(), PointColumn::Number(numbers)));
+        columns.push((name.into(), PointColumn::Count(points.iter().map(|p| count(p) as i64).collect())));
     };
     counted("runs", |p| p.runs);
     counted("complete_runs", |p| p.complete);

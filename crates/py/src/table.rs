@@ -120,11 +120,12 @@ impl ArrowTable {
         RecordBatch::try_new(Arc::new(schema), arrays).map(ArrowTable).map_err(arrow)
     }
 
-    /// Points of a study: columns of text and of numbers, in this order.
+    /// Points of a study: columns of text, counts and numbers, in this order.
     pub fn of_columns(columns: Vec<(String, PointColumn)>) -> PyResult<ArrowTable> {
         let fields = columns.iter().map(|(name, column)| {
             let kind = match column {
                 PointColumn::Text(_) => DataType::Utf8,
+                PointColumn::Count(_) => DataType::Int64,
                 PointColumn::Number(_) => DataType::Float64,
             };
             Field::new(name, kind, true)
@@ -133,6 +134,7 @@ impl ArrowTable {
         let arrays = columns.into_iter().map(|(_, column)| -> ArrayRef {
             match column {
                 PointColumn::Text(values) => Arc::new(StringArray::from(values)),
+                PointColumn::Count(values) => Arc::new(Int64Array::from(values)),
                 PointColumn::Number(values) => Arc::new(Float64Array::from(values)),
             }
         });
@@ -164,6 +166,8 @@ const SUMMARY_COLUMNS: [(&str, TableKind); 16] = [
 pub enum PointColumn {
     /// Text.
     Text(Vec<String>),
+    /// Counts.
+    Count(Vec<i64>),
     /// Numbers; none: unknown.
     Number(Vec<Option<f64>>),
 }

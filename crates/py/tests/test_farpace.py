@@ -193,6 +193,11 @@ def points_of(study):
         (TypeError, "vary is a dictionary", lambda: farpace.sweep(SCENARIO, ["links.wan.delay=5ms"], out="x")),
         (TypeError, "seed: 3 is no list", lambda: farpace.sweep(SCENARIO, {"seed": 3}, out="x")),
         (ValueError, "jobs = 0", lambda: farpace.sweep(SCENARIO, {"links.wan.delay": "1ms"}, out="x", jobs=0)),
+        (ValueError, "seeds = 'many': expected a whole", lambda: farpace.sweep(SCENARIO, {}, out="x", seeds="many")),
+        (ValueError, "samples = 5: expected 'lhs:200'", lambda: farpace.sweep(SCENARIO, {}, out="x", samples=5)),
+        (ValueError, "stop_at = 'soon': expected a part", lambda: farpace.sweep(SCENARIO, {}, out="x", stop_at="soon")),
+        (ValueError, r"shard = \(1, 2\): expected .* '3/16'", lambda: farpace.sweep(SCENARIO, {}, out="x", shard=(1, 2))),
+        (TypeError, r"as in \['cubic'\]", lambda: farpace.cc.compare("lossy", only="cubic")),
         (ValueError, "at least one capture", lambda: farpace.explain()),
         (ValueError, "seeds = 0", lambda: farpace.cc.compare("lossy", only=["cubic"], seeds=0)),
         (
@@ -208,9 +213,28 @@ def test_mistakes_are_named(error, words, call):
         call()
 
 
+def test_a_flow_that_no_run_has_is_refused(tmp_path):
+    """Breaks: the means of a flow with a mistake in its name are a table of nulls."""
+    study = farpace.sweep(SCENARIO, {}, out=tmp_path / "one")
+    assert polars.DataFrame(study.flow("bulk"))["goodput_mbit_s"][0] > 0
+    with pytest.raises(ValueError, match="no run of the study has a flow `bluk`"):
+        study.flow("bluk")
+
+
+def test_a_long_table_says_what_it_leaves_out():
+    """Breaks: a notebook shows 50 of many flows as if they were all."""
+    one = {**SCENARIO["flows"][0], "size": "1 kB", "count": 60}
+    page = farpace.run({**SCENARIO, "flows": [one]})._repr_html_()
+    assert page.count("<tr>") == 51 and "10 further flows are in <code>flows</code>" in page
+    assert "further" not in farpace.run(SCENARIO)._repr_html_()
+
+
 def test_points_say_how_many_runs_completed(tmp_path):
     """Breaks: the mean completion time of the runs that completed passes for that of all."""
     vary = {"duration": ["50 ms", "60 s"]}
     points = polars.DataFrame(farpace.sweep(SCENARIO, vary, out=tmp_path / "cut").points)
     assert points["runs"].to_list() == [1, 1] and points["complete_runs"].to_list() == [0, 1]
+    assert points["runs"].dtype == polars.Int64
+    percent = farpace.sweep(SCENARIO, vary, out=tmp_path / "cut", seeds=4, stop_at="2%").summary
+    assert percent["stop_at"] == 0.02 and percent["runs"] == 6
     assert points["completion_s"].is_null().to_list() == [True, False]

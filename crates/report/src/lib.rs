@@ -37,10 +37,11 @@ pub use explore::{
 };
 pub use farpace_units::number;
 pub use figures::{
-    BandwidthSeries, Bar, ComparedEstimate, ComparisonRow, Curve, Dot, DropSeries, HeatRow, Level, LinePanel,
-    RateLimit, RecordedDrops, SequenceDrops, SequencePiece, Sides, StyledLine, TimeLine, TimeSequence,
-    bandwidth, comparison, comparison_of, curves, drops, heat_map, histogram, line_panels, lines, scatter,
-    sequence, time_sequence, time_sequence_with_drops, variables, window,
+    BandwidthSeries, Bar, Cloud, ComparedEstimate, ComparisonRow, Curve, Dot, DropSeries, HeatRow, Level,
+    LinePanel, MAX_CURVES, MAX_FIELDS, RateLimit, RecordedDrops, SequenceDrops, SequencePiece, Sides,
+    StyledLine, TimeLine, TimeSequence, bandwidth, clouds, comparison, comparison_of, curves, drops,
+    heat_map, histogram, line_panels, lines, scatter, sequence, time_sequence, time_sequence_with_drops,
+    variables, window,
 };
 pub use history::{StateBand, WindowHistory};
 pub use html::Page;

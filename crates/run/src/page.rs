@@ -83,6 +83,14 @@ pub fn page(
     (page.render(), figures)
 }
 
+/// The first names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let first = names.get(..MAX_SHOWN).unwrap_or(names);
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    first.join(", ") + &more
+}
+
 /// What came in at each receiving host.
 fn receivers(summary: &RunSummary, meters: &[(String, BinnedSeries)]) -> Figure {
     let mut silences: Vec<Vec<BinInterval>> = Vec::new();
@@ -92,8 +100,8 @@ fn receivers(summary: &RunSummary, meters: &[(String, BinnedSeries)]) -> Figure 
         let flows: Vec<&FlowSummary> = summary.flows.iter().filter(|f| f.to == *host).collect();
         // The silence of one of several flows is none at the host.
         silences.push(if let [flow] = flows[..] { intervals(flow) } else { Vec::new() });
-        let names: Vec<&str> = flows.iter().take(MAX_SHOWN).map(|f| f.name.as_str()).collect();
-        labels.push(format!("into {host} ({})", names.join(", ")));
+        let names: Vec<&str> = flows.iter().map(|f| f.name.as_str()).collect();
+        labels.push(format!("into {host} ({})", listed(&names)));
     }
     let series: Vec<BandwidthSeries<'_>> = shown
         .iter()
@@ -240,4 +248,16 @@ fn first_loss(flow: &FlowSummary, pictures: &Pictures, name: &dyn Fn(&str) -> St
 /// To a tenth of a millisecond, which is enough in sentences.
 fn rounded(span: Span) -> Span {
     Span::from_micros((span.as_micros() + 50) / 100 * 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the bandwidth of 60 flows is labelled as that of the first eight.
+    #[test]
+    fn a_label_counts_the_flows_that_it_does_not_name() {
+        assert_eq!(listed(&["a", "b"]), "a, b");
+        assert_eq!(listed(&["f"; MAX_SHOWN + 52]), ["f"; MAX_SHOWN].join(", ") + " and 52 more");
+    }
 }

@@ -72,6 +72,9 @@ pub fn summarize(input: &RunInput, outcome: &RunOutcome, watch: &RunWatch, inter
         wall: None,
     };
     summary.verdict = words::verdict(&summary);
+    if let Some(unsent) = words::unsent(&scenario.datagrams, outcome.ended) {
+        summary.verdict.push_str(&format!(" {unsent}"));
+    }
     summary
 }
 

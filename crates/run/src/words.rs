@@ -2,6 +2,7 @@
 
 use crate::summary::{BottleneckSummary, FlowSummary, RunSummary, Status};
 use crate::watch::RunTime;
+use farpace_lab::scenario::DatagramFlow;
 use farpace_report::number;
 use farpace_units::{ByteCount, Instant, Span, grouped};
 
@@ -32,6 +33,25 @@ pub fn verdict(summary: &RunSummary) -> String {
     }
     text.push_str(&drops(summary));
     text.trim_end().to_owned()
+}
+
+/// Which streams of datagrams the end of the run, with its last flow, has cut off; none if all were sent.
+pub fn unsent(datagrams: &[DatagramFlow], ended: Instant) -> Option<String> {
+    let ended = ended.since(Instant::ZERO);
+    let named = |cut: &dyn Fn(&DatagramFlow) -> bool| -> String {
+        let names: Vec<&str> = datagrams.iter().filter(|d| cut(d)).map(|d| d.name.as_str()).collect();
+        names.join(", ")
+    };
+    let never = named(&|d| d.start >= ended);
+    let partly = named(&|d| d.start < ended && d.lasts.is_some_and(|lasts| d.start + lasts > ended));
+    let mut parts = Vec::new();
+    if !never.is_empty() {
+        parts.push(format!("before the datagrams of {never} had begun"));
+    }
+    if !partly.is_empty() {
+        parts.push(format!("before all datagrams of {partly} were sent"));
+    }
+    (!parts.is_empty()).then(|| format!("The run ended {}.", parts.join(" and ")))
 }
 
 /// True if nothing is to be complained of.
@@ -252,6 +272,28 @@ fn counted(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks: a run that ends before a stream of datagrams begins passes for one that sent it.
+    #[test]
+    fn datagrams_that_were_not_sent_are_named() {
+        let stream = |name: &str, start: u64, lasts: Option<u64>| {
+            let spec = serde_json::json!({ "name": name, "from": "a", "to": "b", "rate": "1 Mbit/s" });
+            let mut flow: DatagramFlow = serde_json::from_value(spec).unwrap();
+            (flow.start, flow.lasts) = (Span::from_secs(start), lasts.map(Span::from_secs));
+            flow
+        };
+        let all = [stream("late", 5, None), stream("cut", 1, Some(4)), stream("whole", 0, Some(1))];
+        let at = |seconds| unsent(&all, Instant::ZERO + Span::from_secs(seconds));
+        assert_eq!(
+            at(3).as_deref(),
+            Some(
+                "The run ended before the datagrams of late had begun and before all datagrams of cut were \
+                 sent."
+            )
+        );
+        assert_eq!(at(6), None);
+        assert_eq!(unsent(&[], Instant::ZERO), None);
+    }
 
     /// Breaks: numbers in sentences that nobody can read, or that are off by a unit.
     #[test]

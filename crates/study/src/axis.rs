@@ -74,8 +74,10 @@ impl Axis {
                 AxisValue::Word(word) => all.push(word.clone()),
                 AxisValue::Range { from, to, logarithmic, .. } => {
                     let count = value.count();
-                    let share = |n: usize| n as f64 / (count - 1).max(1) as f64;
-                    all.extend((0..count).map(|n| from.towards(*to, share(n), *logarithmic).to_string()));
+                    let steps = count.saturating_sub(1).max(1);
+                    let digits = from.digits(*to, steps as u64, *logarithmic);
+                    let at = |n: usize| from.towards(*to, n as f64 / steps as f64, *logarithmic, digits);
+                    all.extend((0..count).map(|n| at(n).to_string()));
                 }
             }
         }
@@ -87,13 +89,20 @@ impl Axis {
         self.values.iter().any(|value| matches!(value, AxisValue::Range { count: None, .. }))
     }
 
-    /// The value at `share` (0 up to 1): each word and each range has an equal part.
-    pub fn at(&self, share: f64) -> String {
+    /// True if all values are of ranges on a logarithmic scale.
+    pub fn is_logarithmic(&self) -> bool {
+        self.values.iter().all(|value| matches!(value, AxisValue::Range { logarithmic: true, .. }))
+    }
+
+    /// The value at `share` (0 up to 1): each word and each range has an equal part. Of `steps` shares at
+    /// equal distances, those of one range are different values, if the unit allows it.
+    pub fn at(&self, share: f64, steps: u64) -> String {
         let place = share.clamp(0.0, 1.0) * self.values.len() as f64;
         let index = (place as usize).min(self.values.len().saturating_sub(1));
         match self.values.get(index) {
             Some(AxisValue::Range { from, to, logarithmic, .. }) => {
-                from.towards(*to, place - index as f64, *logarithmic).to_string()
+                let digits = from.digits(*to, steps, *logarithmic);
+                from.towards(*to, place - index as f64, *logarithmic, digits).to_string()
             }
             Some(AxisValue::Word(word)) => word.clone(),
             None => String::new(),
@@ -210,6 +219,8 @@ mod tests {
         assert_eq!(grid("l.rate=1..100 Mbit/s*log3"), ["1 Mbit/s", "10 Mbit/s", "100 Mbit/s"]);
         assert_eq!(grid("l.loss=0,1e-5..1e-3*log3"), ["0", "1e-5", "0.0001", "0.001"]);
         assert_eq!(grid("f.count=1..9*3"), ["1", "5", "9"]);
+        assert_eq!(grid("l.delay=100ms..100.3ms*4"), ["100 ms", "100.1 ms", "100.2 ms", "100.3 ms"]);
+        assert_eq!(grid("l.delay=100ms..100.1ms*5")[1..3], ["100.025 ms", "100.05 ms"]);
         assert_eq!(grid(r#"t.taps=["a", "b"],[]"#), [r#"["a", "b"]"#, "[]"]);
         assert_eq!(grid(r#"title="a, b..c",'x'"#), [r#""a, b..c""#, "'x'"]);
         assert_eq!(Axis::parse(" a.b = 1").unwrap().path, "a.b");
@@ -220,7 +231,8 @@ mod tests {
     fn samples_of_an_axis() {
         let axis = Axis::parse("l.loss=0,1e-4..1e-2*log").unwrap();
         assert!(axis.uncounted());
-        assert_eq!([0.0, 0.49, 0.5, 0.75].map(|share| axis.at(share)), ["0", "0", "0.0001", "0.001"]);
+        assert_eq!([0.0, 0.49, 0.5, 0.75].map(|share| axis.at(share, 100)), ["0", "0", "0.0001", "0.001"]);
+        assert!(!axis.is_logarithmic() && Axis::parse("a=1..9*log").unwrap().is_logarithmic());
     }
 
     /// Breaks: a mistake behind --vary makes a study of something else, or gets no answer.

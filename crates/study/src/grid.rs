@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::error::StudyError;
-use crate::sample::Sampling;
+use crate::sample::{MAX_SAMPLES, Sampling};
 use std::collections::BTreeMap;
 
 /// Most axes.
@@ -51,11 +51,25 @@ impl Grid {
             return invalid("--samples needs something to vary".into());
         }
         let points = sampling.points(axes.len(), seed).map_err(StudyError::Invalid)?;
-        let at = |point: Vec<f64>| axes.iter().zip(point).map(|(axis, share)| axis.at(share)).collect();
-        let mut samples: Vec<Vec<String>> = points.into_iter().map(at).collect();
-        // Axes of few words give the same point more than once.
-        let mut seen = BTreeMap::new();
-        samples.retain(|point| seen.insert(point.clone(), ()).is_none());
+        let rounded = |steps: u64| -> Vec<Vec<String>> {
+            let at =
+                |point: &Vec<f64>| axes.iter().zip(point).map(|(a, share)| a.at(*share, steps)).collect();
+            let mut samples: Vec<Vec<String>> = points.iter().map(at).collect();
+            // Axes of few words give the same point more than once.
+            let mut seen = BTreeMap::new();
+            samples.retain(|point| seen.insert(point.clone(), ()).is_none());
+            samples
+        };
+        let samples = match sampling {
+            // Samples in neighbouring cells can be much closer than the cells are wide.
+            Sampling::LatinHypercube(count) => {
+                let samples = rounded(count);
+                let finer = (samples.len() < points.len()).then(|| rounded(count.saturating_mul(1_000)));
+                finer.filter(|finer| finer.len() > samples.len()).unwrap_or(samples)
+            }
+            // The same digits for any number of samples, so that a longer one contains the shorter.
+            Sampling::Sobol(_) => rounded(MAX_SAMPLES / 10),
+        };
         let values = (0..axes.len()).map(|axis| {
             let mut values: Vec<String> = Vec::new();
             let mut seen = BTreeMap::new();
@@ -67,6 +81,11 @@ impl Grid {
             values
         });
         Ok(Grid { values: values.collect(), axes, samples: Some(samples) })
+    }
+
+    /// True if all values of this axis are from logarithmic ranges.
+    pub fn is_logarithmic(&self, axis: usize) -> bool {
+        self.axes.get(axis).is_some_and(Axis::is_logarithmic)
     }
 
     /// The paths that are varied.
@@ -182,6 +201,21 @@ mod tests {
         assert!((0..20).all(|n| index.find(&grid.point(n)) == Some(n)));
         let words = Grid::new(axes(&["a=x,y", "b=x,y"]), Some(Sampling::Sobol(64)), 3).unwrap();
         assert_eq!(words.len(), 4);
+    }
+
+    /// Breaks: a sample of a narrow range, or a long one, has fewer points than were asked for, because many
+    /// round to the same value. A longer Sobol sample does not contain the shorter one.
+    #[test]
+    fn samples_of_a_narrow_range_are_all_different() {
+        for sampling in [Sampling::LatinHypercube(3000), Sampling::Sobol(3000)] {
+            for range in ["a=1ms..2ms", "a=100ms..101ms", "a=1Mbit/s..2Mbit/s*log", "a=0.1..0.11"] {
+                let grid = Grid::new(axes(&[range]), Some(sampling), 3).unwrap();
+                assert_eq!(grid.len(), 3000, "{range} {sampling}");
+            }
+        }
+        let sobol = |count| Grid::new(axes(&["a=5ms..300ms"]), Some(Sampling::Sobol(count)), 3).unwrap();
+        let (short, long) = (sobol(5), sobol(5000));
+        assert!((0..5).all(|n| short.point(n) == long.point(n)), "{:?}", short.values());
     }
 
     /// Breaks: a study of other points than were meant.

@@ -119,6 +119,18 @@ impl StoredStudy {
         missing.saturating_sub(spared)
     }
 
+    /// Checks that a run of the study has a flow or a class of this name.
+    ///
+    /// # Errors
+    /// No run has.
+    pub fn check_flow(&self, name: &str) -> Result<(), StudyError> {
+        let mut flows = self.records.iter().flat_map(|run| &run.measured.flows);
+        match flows.any(|f| f.flow == name || f.class == name) {
+            true => Ok(()),
+            false => Err(StudyError::Invalid(format!("no run of the study has a flow `{name}`"))),
+        }
+    }
+
     /// Says that runs are missing. Those of other shards were not asked for.
     pub fn lacks(&self) -> Option<String> {
         let missing = self.missing_runs();

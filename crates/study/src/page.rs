@@ -7,12 +7,18 @@ use crate::record::RunStatus;
 use crate::statistics::{Metric, PointSummary};
 use farpace_papers::statistics::Summary;
 use farpace_report::{
-    Curve, Dot, Figure, HeatRow, Page, Table, TableCell, TableColumn, curves, heat_map, scatter,
+    Cloud, Curve, Figure, HeatRow, MAX_CURVES, MAX_FIELDS, Page, Table, TableCell, TableColumn, clouds,
+    curves, heat_map,
 };
 use serde_json::{Map, Value, json as value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most figures on a page. The others are left out, and the page says so.
 pub const MAX_FIGURES: usize = 60;
+/// Most dots of a figure of samples. The others are left out, and the caption says so.
+pub const MAX_DOTS: usize = 2_000;
+/// Most words with a colour of their own in a figure of samples.
+const MAX_COLOURS: usize = 14;
 
 /// The table of points: values, runs, and each metric as mean and half the width of its 95 % confidence
 /// interval.
@@ -191,10 +197,10 @@ impl StudyPage {
         let p = &study.provenance;
         let mut page = Page::new(&format!("Study: {}", p.scenario));
         page.paragraph(&format!(
-            "{} runs at {} points, by farpace {}. Means are over the seeds of a point; whiskers and ± \
+            "{} at {}, by farpace {}. Means are over the seeds of a point; whiskers and ± \
              are 95 % confidence intervals (Student's t).",
-            study.planned,
-            points.len(),
+            counted(study.planned as u64, "run"),
+            counted(points.len() as u64, "point"),
             p.farpace
         ));
         let bad = study.records.iter().take(study.planned).filter(|r| r.status.is_bad()).count();
@@ -213,7 +219,11 @@ impl StudyPage {
             false => self.metrics.clone(),
         };
         match (self.layout(study)?, &p.plan.samples) {
-            (_, Some(_)) => scatters(study, points, &metrics, &mut figures),
+            (layout, Some(_)) => {
+                let x = self.x.as_ref().and(layout.as_ref()).map(|layout| layout.x);
+                let colours = layout.and_then(|layout| layout.series);
+                samples(study, points, &metrics, (x, colours), &mut figures)?;
+            }
             (Some(layout), None) => {
                 for metric in &metrics {
                     multiples(study, points, *metric, &layout, &mut figures);
@@ -251,6 +261,11 @@ impl StudyPage {
             },
         };
         let (x, series) = (place(&self.x)?, place(&self.series)?);
+        if let Some(path) = self.x.as_ref().filter(|_| x == series) {
+            return Err(StudyError::Invalid(format!(
+                "--x and --series are both {path}: a curve would be a dot"
+            )));
+        }
         let grid = study.provenance.plan.grid()?;
         let values = grid.values();
         let numbers = |axis: &usize| values[*axis].iter().all(|value| QuantityValue::parse(value).is_some());
@@ -278,27 +293,44 @@ fn varies(points: &[PointSummary], metric: Metric) -> bool {
     known.iter().any(|mean| (mean - known[0]).abs() > 1e-9)
 }
 
+/// Finds points by their values. A search of all points for each field of a map takes the square of their
+/// number.
+struct PointIndex<'a>(BTreeMap<&'a [String], &'a PointSummary>);
+
+impl<'a> PointIndex<'a> {
+    fn new(points: &'a [PointSummary]) -> Self {
+        PointIndex(points.iter().map(|point| (point.values.as_slice(), point)).collect())
+    }
+    /// The point of a panel with further values of its other axes.
+    fn find(&self, panel: &[(usize, String)], others: &[(usize, &str)]) -> Option<&'a PointSummary> {
+        let mut values = vec![String::new(); panel.len() + others.len()];
+        let all = panel.iter().map(|(axis, value)| (*axis, value.as_str())).chain(others.iter().copied());
+        for (axis, value) in all {
+            value.clone_into(values.get_mut(axis)?);
+        }
+        self.0.get(values.as_slice()).copied()
+    }
+}
+
 /// The values of all axes but `without`, of the points in order, each once.
 fn panels(points: &[PointSummary], without: &[Option<usize>]) -> Vec<Vec<(usize, String)>> {
     let mut panels: Vec<Vec<(usize, String)>> = Vec::new();
+    let mut seen = BTreeSet::new();
     for point in points {
         let values = point.values.iter().cloned().enumerate();
         let panel: Vec<_> = values.filter(|(axis, _)| !without.contains(&Some(*axis))).collect();
-        if !panels.contains(&panel) {
+        if seen.insert(panel.clone()) {
             panels.push(panel);
         }
     }
     panels
 }
 
-fn is_in(point: &PointSummary, panel: &[(usize, String)]) -> bool {
-    panel.iter().all(|(axis, value)| point.values.get(*axis) == Some(value))
-}
-
 fn axis_values(points: &[PointSummary], axis: usize) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
     for value in points.iter().filter_map(|point| point.values.get(axis)) {
-        if !values.contains(value) {
+        if seen.insert(value) {
             values.push(value.clone());
         }
     }
@@ -328,14 +360,12 @@ fn multiples(
     let paths = paths(study);
     let cases = axis_values(points, layout.x);
     let series = layout.series.map_or(vec![String::new()], |axis| axis_values(points, axis));
+    let index = PointIndex::new(points);
     for (n, panel) in panels(points, &[Some(layout.x), layout.series]).iter().enumerate() {
         let estimate = |label: &str, case: &str| {
-            let here = |p: &&PointSummary| {
-                is_in(p, panel)
-                    && p.values.get(layout.x).is_some_and(|v| v == case)
-                    && layout.series.is_none_or(|axis| p.values.get(axis).is_some_and(|v| v == label))
-            };
-            let summary = points.iter().find(here).and_then(|p| p.metric(metric))?;
+            let others: Vec<_> =
+                [(layout.x, case)].into_iter().chain(layout.series.map(|axis| (axis, label))).collect();
+            let summary = index.find(panel, &others)?.metric(metric)?;
             summary.mean.is_finite().then(|| summary.estimate())
         };
         let name = layout.series.map_or(String::new(), |axis| paths[axis].clone());
@@ -352,8 +382,10 @@ fn multiples(
         let words: Vec<&str> = cases.iter().map(String::as_str).collect();
         let title = title_of(metric, panel, &paths);
         let caption = format!("Each curve is a value of {name}. Whiskers are 95 % confidence intervals.");
-        let caption =
+        let mut caption =
             if name.is_empty() { "Whiskers are 95 % confidence intervals.".to_owned() } else { caption };
+        caption.push_str(&left_out(cases.len(), MAX_CURVES, &paths[layout.x]));
+        caption.push_str(&left_out(series.len(), MAX_CURVES, &name));
         figures.push(
             curves(&title, &paths[layout.x], metric.head().0, &words, &all)
                 .figure(&format!("figures/{}-{}.svg", metric.name(), n + 1), &caption),
@@ -374,21 +406,20 @@ fn heat_maps(
     let paths = paths(study);
     let (columns, rows) = (axis_values(points, layout.x), axis_values(points, y));
     let heads: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let index = PointIndex::new(points);
     for (n, panel) in panels(points, &[Some(layout.x), Some(y)]).iter().enumerate() {
         let number = |row: &str, column: &str, of: fn(&Summary) -> f64| {
-            let here = |p: &&PointSummary| {
-                is_in(p, panel)
-                    && p.values.get(layout.x).is_some_and(|v| v == column)
-                    && p.values.get(y).is_some_and(|v| v == row)
-            };
-            points.iter().find(here).and_then(|p| p.metric(metric)).map(of).filter(|v| v.is_finite())
+            let point = index.find(panel, &[(layout.x, column), (y, row)])?;
+            point.metric(metric).map(of).filter(|v| v.is_finite())
         };
         let map = |of: fn(&Summary) -> f64| -> Vec<HeatRow<'_>> {
             let values = |row: &String| columns.iter().map(|column| number(row, column, of)).collect();
             rows.iter().map(|row| HeatRow { label: row, values: values(row) }).collect()
         };
         let title = title_of(metric, panel, &paths);
-        let axes = format!("Columns: {}; rows: {}.", paths[layout.x], paths[y]);
+        let mut axes = format!("Columns: {}; rows: {}.", paths[layout.x], paths[y]);
+        axes.push_str(&left_out(columns.len(), MAX_FIELDS, &paths[layout.x]));
+        axes.push_str(&left_out(rows.len(), MAX_FIELDS, &paths[y]));
         let name = format!("figures/{}-map-{}", metric.name(), n + 1);
         figures.push(
             heat_map(&title, [metric.head().0, ""], &heads, &map(|s| s.mean))
@@ -404,30 +435,76 @@ fn heat_maps(
     }
 }
 
-/// Samples: each metric over each axis of numbers.
-fn scatters(study: &StoredStudy, points: &[PointSummary], metrics: &[Metric], figures: &mut Vec<Figure>) {
+/// Samples: each metric over each axis of numbers, or over `x` alone. Each word of the axis `colours` has a
+/// colour, unless it has numbers.
+fn samples(
+    study: &StoredStudy,
+    points: &[PointSummary],
+    metrics: &[Metric],
+    (x, colours): (Option<usize>, Option<usize>),
+    figures: &mut Vec<Figure>,
+) -> Result<(), StudyError> {
     let paths = paths(study);
+    let grid = study.provenance.plan.grid()?;
+    let words = |axis: usize| -> Vec<String> {
+        let words = grid.values().get(axis).cloned().unwrap_or_default();
+        let numbers = words.iter().all(|word| QuantityValue::parse(word).is_some());
+        if numbers || words.len() > MAX_COLOURS { Vec::new() } else { words }
+    };
+    let words = colours.map(words).unwrap_or_default();
+    let shown = points.get(..MAX_DOTS).unwrap_or(points);
     for metric in metrics {
-        for (axis, path) in paths.iter().enumerate() {
-            let dot = |point: &PointSummary| {
+        for (axis, path) in paths.iter().enumerate().filter(|(axis, _)| x.is_none_or(|x| x == *axis)) {
+            let dot = |point: &&PointSummary| {
                 let x = QuantityValue::parse(point.values.get(axis)?)?.base;
                 let y = point.metric(*metric)?.mean;
-                y.is_finite().then_some(Dot::new("", x, y))
+                y.is_finite().then_some((x, y))
             };
-            let dots: Vec<Dot<'_>> = points.iter().filter_map(dot).collect();
-            if dots.len() < 2 {
+            if shown.iter().filter_map(|p| dot(&p)).count() < 2 {
                 continue;
             }
+            let of = |word: &str| {
+                let here =
+                    |p: &&PointSummary| word.is_empty() || colours.is_some_and(|c| p.values[c] == word);
+                shown.iter().filter(here).filter_map(|p| dot(&p)).collect()
+            };
+            let all: Vec<Cloud<'_>> = match words.is_empty() {
+                true => vec![Cloud { label: "", points: of("") }],
+                false => words.iter().map(|word| Cloud { label: word, points: of(word) }).collect(),
+            };
             let unit = points
                 .iter()
                 .find_map(|p| QuantityValue::parse(p.values.get(axis)?))
                 .map_or("", |q| q.kind.unit());
             let x_label = if unit.is_empty() { path.clone() } else { format!("{path} ({unit})") };
             let title = format!("{} over {path}", title_of(*metric, &[], &paths));
-            figures.push(scatter(&title, &x_label, metric.head().0, &dots).figure(
-                &format!("figures/{}-{}.svg", metric.name(), axis + 1),
-                "Each dot is a point of the sample, mean over its seeds.",
-            ));
+            let mut caption = "Each dot is a point of the sample, mean over its seeds.".to_owned();
+            if let Some(axis) = colours.filter(|_| !words.is_empty()) {
+                caption.push_str(&format!(" Each colour is a value of {}.", paths[axis]));
+            }
+            if shown.len() < points.len() {
+                caption.push_str(&format!(" These are the first {MAX_DOTS} of {} points.", points.len()));
+            }
+            let logarithmic = grid.is_logarithmic(axis);
+            figures.push(
+                clouds(&title, &x_label, metric.head().0, logarithmic, &all)
+                    .figure(&format!("figures/{}-{}.svg", metric.name(), axis + 1), &caption),
+            );
         }
+    }
+    Ok(())
+}
+
+/// `1 run`, `2 runs`.
+fn counted(n: u64, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// What a figure leaves out of `all` values of an axis, as a sentence for its caption.
+fn left_out(all: usize, most: usize, path: &str) -> String {
+    if all <= most {
+        String::new()
+    } else {
+        format!(" These are the first {most} of {all} values of {path}.")
     }
 }

@@ -3,8 +3,10 @@
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::fmt;
 
-/// Significant digits of the values between the ends of a range.
+/// Significant digits of the values between the ends of a range, unless its steps need more.
 const DIGITS: usize = 4;
+/// Most of them: a double has no more.
+const MAX_DIGITS: usize = 15;
 
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +74,23 @@ impl QuantityValue {
         of(QuantityKind::Packets, f64::from(packets.get()), true)
     }
 
-    /// The value at `share` (0 to 1) of the way to `end`, with four significant digits, on a linear or a
+    /// Significant digits that `steps` steps to `end` need, so that each is as long as the others to a tenth:
+    /// four at least.
+    pub fn digits(self, end: QuantityValue, steps: u64, logarithmic: bool) -> usize {
+        let steps = steps.max(1) as f64;
+        let step = if logarithmic {
+            libm::log(end.base / self.base) / steps
+        } else {
+            (end.base - self.base) / steps / end.base.abs().max(self.base.abs())
+        };
+        // The last of n digits is at most 10^(1 - n) of its number.
+        let needed = libm::ceil(2.0 - libm::log10(step) - 1e-9);
+        if needed.is_finite() { (needed.max(0.0) as usize).clamp(DIGITS, MAX_DIGITS) } else { DIGITS }
+    }
+
+    /// The value at `share` (0 to 1) of the way to `end`, with so many significant digits, on a linear or a
     /// logarithmic scale. The ends are exact.
-    pub fn towards(self, end: QuantityValue, share: f64, logarithmic: bool) -> QuantityValue {
+    pub fn towards(self, end: QuantityValue, share: f64, logarithmic: bool, digits: usize) -> QuantityValue {
         let whole = self.whole && end.whole;
         let base = if share <= 0.0 {
             self.base
@@ -82,21 +98,21 @@ impl QuantityValue {
             end.base
         } else if logarithmic {
             let (low, high) = (libm::log(self.base), libm::log(end.base));
-            rounded(libm::exp(low + (high - low) * share))
+            rounded(libm::exp(low + (high - low) * share), digits)
         } else {
-            rounded(self.base + (end.base - self.base) * share)
+            rounded(self.base + (end.base - self.base) * share, digits)
         };
         QuantityValue { kind: self.kind, base: if whole { base.round() } else { base }, whole }
     }
 }
 
-/// With [`DIGITS`] significant digits.
-fn rounded(value: f64) -> f64 {
+/// With so many significant digits.
+fn rounded(value: f64, digits: usize) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
     // The text of a number rounds exactly; powers of ten would not.
-    format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value)
+    format!("{:.*e}", digits.saturating_sub(1), value).parse().unwrap_or(value)
 }
 
 /// As a scenario takes it: read back, it is the same.
@@ -173,7 +189,7 @@ mod tests {
         let at = |from: &str, to: &str, share, log| {
             QuantityValue::parse(from)
                 .unwrap()
-                .towards(QuantityValue::parse(to).unwrap(), share, log)
+                .towards(QuantityValue::parse(to).unwrap(), share, log, DIGITS)
                 .to_string()
         };
         assert_eq!(at("5 ms", "15 ms", 0.5, false), "10 ms");
@@ -182,6 +198,19 @@ mod tests {
         assert_eq!(at("1", "10", 0.5, false), "6");
         assert_eq!(at("5 ms", "300 ms", 1.0, true), "300 ms");
         assert_eq!(at("5 ms", "300 ms", 1.0 / 6.0, true), "9.893 ms");
+    }
+
+    /// Breaks: the steps of a narrow or a long range are unequal, or two of them are one value.
+    #[test]
+    fn fine_steps_have_more_digits() {
+        let digits = |from: &str, to: &str, steps, log| {
+            QuantityValue::parse(from).unwrap().digits(QuantityValue::parse(to).unwrap(), steps, log)
+        };
+        assert_eq!(digits("5 ms", "300 ms", 6, false), 4);
+        assert_eq!(digits("1 Mbit/s", "1 Gbit/s", 3, true), 4);
+        assert_eq!(digits("100 ms", "101 ms", 20, false), 6);
+        assert_eq!(digits("-1", "1", 10, false), 4);
+        assert!(digits("1", "1.0000000000000002", 1_000_000, true) <= MAX_DIGITS);
     }
 
     proptest! {
@@ -195,7 +224,7 @@ mod tests {
         ) {
             for unit in ["ns", "us", "bit/s", "kbit/s", "B", "kB", "packets", ""] {
                 let [a, b] = [a, b].map(|n| QuantityValue::parse(&format!("{n} {unit}")).unwrap());
-                let step = a.towards(b, share, log);
+                let step = a.towards(b, share, log, DIGITS);
                 let read = QuantityValue::parse(&step.to_string()).unwrap();
                 prop_assert!((read.base - step.base).abs() <= step.base * 1e-9 + 1e-9, "{read:?} {step:?}");
             }

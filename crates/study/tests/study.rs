@@ -506,6 +506,69 @@ fn samples_and_tables() {
     assert_eq!((end.made, end.reused), (6, 6));
 }
 
+/// Breaks: the figures of samples: algorithms have no colour of their own, logarithmic ranges are drawn on a
+/// linear axis, points beyond the 200th are missing, or `x` is ignored.
+#[test]
+fn figures_of_samples_show_every_point_and_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let vary = &["links.wan.delay=1ms..50ms*log", "links.wan.rate=5..50 Mbit/s", CONTROLS];
+    let sampled = with(vary, 1, |spec| spec.samples = Some("lhs:220".into())).unwrap();
+    make(&sampled, dir.path(), 2);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let points = summarize(&stored, None);
+    let x = Some("links.wan.delay".to_owned());
+    let metrics = vec![farpace_study::Metric::Goodput];
+    let page = StudyPage { x, metrics: metrics.clone(), series: None }.page(&stored, &points).unwrap();
+    let figures: Vec<_> = page.figures().collect();
+    assert_eq!(figures.len(), 1, "only the chosen axis");
+    let svg = &figures[0].svg;
+    assert_eq!(svg.matches("<circle ").count(), 220);
+    assert!(svg.contains(">cubic<") && svg.contains(">reno<"), "a legend of the words");
+    assert!(svg.contains(">0.002<") && svg.contains(">0.02<"), "ticks of a logarithmic axis");
+    assert!(page.render().contains("Each colour is a value of flows.*.sender.congestion."));
+}
+
+/// Breaks: a field of a map has the value of another point, or a point that was not run has one.
+#[test]
+fn fields_of_a_map_are_those_of_their_points() {
+    let dir = tempfile::tempdir().unwrap();
+    make(&plan(&[DELAYS, "links.wan.queue=30 kB,60 kB", "links.wan.rate=5Mbit/s,9Mbit/s"], 1), dir.path(), 2);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let mut points = summarize(&stored, None);
+    points.iter_mut().zip(1u32..).for_each(|(point, n)| point.metrics[0].mean = f64::from(n) * 100.0);
+    points.remove(3);
+    let layout = StudyPage {
+        x: Some("links.wan.rate".into()),
+        series: Some("links.wan.queue".into()),
+        metrics: vec![farpace_study::Metric::Goodput],
+    };
+    let page = layout.page(&stored, &points).unwrap();
+    let map = |name: &str| page.figures().find(|f| f.file_name.contains(name)).unwrap().svg.clone();
+    // Rows are delays; the maps are those of the two queues. The last axis changes fastest.
+    for (text, first, second) in [
+        ("5ms, 5Mbit/s: ", "100", "300"),
+        ("5ms, 9Mbit/s: ", "200", ""),
+        ("20ms, 9Mbit/s: ", "1,000", "1,200"),
+    ] {
+        for (name, value) in [("goodput-map-1.svg", first), ("goodput-map-2.svg", second)] {
+            let svg = map(name);
+            let found = svg.split_once(text).and_then(|(_, rest)| rest.split('<').next()).unwrap_or_default();
+            assert_eq!(found.replace(',', ""), value.replace(',', ""), "{text} in {name}");
+        }
+    }
+}
+
+/// Breaks: a figure leaves values of an axis out and does not say so.
+#[test]
+fn captions_name_what_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    make(&plan(&["links.wan.delay=1ms..45ms*45"], 1), dir.path(), 2);
+    let stored = StoredStudy::read(dir.path()).unwrap();
+    let page = StudyPage::default().page(&stored, &summarize(&stored, None)).unwrap().render();
+    assert!(page.contains("These are the first 40 of 45 values of links.wan.delay."), "{page}");
+    assert!(page.contains("45 runs at 45 points"), "{page}");
+}
+
 /// Breaks: the figures of a study: a panel for each combination, a curve for each word, a map for two axes of
 /// numbers.
 #[test]
@@ -524,5 +587,8 @@ fn figures_follow_the_axes() {
     assert!(page.figures().next().unwrap().svg.contains("reno"));
     let wrong = StudyPage { x: Some("links.wan.rate".into()), ..StudyPage::default() };
     assert!(wrong.page(&stored, &points).unwrap_err().to_string().contains("is not varied"));
+    let delay = Some("links.wan.delay".to_owned());
+    let twice = StudyPage { x: delay.clone(), series: delay, ..StudyPage::default() };
+    assert!(twice.page(&stored, &points).unwrap_err().to_string().contains("--x and --series are both"));
     assert!(summarize(&stored, Some("nobody"))[0].metrics[0].mean.is_nan());
 }

@@ -1,7 +1,7 @@
 //! `farpace sweep show`: the means of a study as a table, JSON or CSV, and a page with figures.
 
 use crate::terminal;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use farpace_process::outdir::OutDir;
 use farpace_study::{Metric, StoredStudy, StudyPage, csv_text, cut_note, json, summarize, table};
 use std::path::PathBuf;
@@ -68,12 +68,7 @@ fn metric(word: &str) -> Result<Metric, String> {
 pub(super) fn show(args: &ShowArgs) -> Result<ExitCode> {
     let stored = StoredStudy::read(&args.study)?;
     let flow = args.flow.as_deref();
-    let has = |name: &str| {
-        stored.records.iter().any(|run| run.measured.flows.iter().any(|f| f.flow == name || f.class == name))
-    };
-    if let Some(name) = flow.filter(|name| !has(name)) {
-        bail!("no run of the study has a flow `{name}`");
-    }
+    flow.map_or(Ok(()), |name| stored.check_flow(name))?;
     let points = summarize(&stored, flow);
     let layout = StudyPage { x: args.x.clone(), series: args.series.clone(), metrics: args.metric.clone() };
     let page = layout.page(&stored, &points)?;

@@ -73,7 +73,7 @@ impl DocumentNode {
         match &self.value {
             DocumentValue::String(s) => format!("the string {s:?}"),
             DocumentValue::Integer(i) => format!("the number {i}"),
-            DocumentValue::Float(x) => format!("the number {x}"),
+            DocumentValue::Float(x) => format!("the number {x:?}"),
             DocumentValue::Boolean(b) => format!("the truth value {b}"),
             DocumentValue::Date(d) => format!("the date or time {d}"),
             DocumentValue::Array(a) if a.is_empty() => "an empty list".to_string(),

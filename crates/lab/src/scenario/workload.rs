@@ -335,7 +335,13 @@ impl Scenario {
 pub(super) fn starts_of(text: &str) -> Result<Vec<Span>, String> {
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|(n, line)| line.parse().map_err(|error| format!("line {n}: {error}"))).collect()
+    let times = lines.map(|(n, line)| line.parse().map_err(|error| format!("line {n}: {error}")));
+    let times: Vec<Span> = times.collect::<Result<_, String>>()?;
+    if times.is_empty() {
+        Err("there are no times in it: expected one in each line".into())
+    } else {
+        Ok(times)
+    }
 }
 
 /// Reads a table of sizes: the line `size,share`, then values.

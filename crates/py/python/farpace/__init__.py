@@ -244,11 +244,13 @@ class Result:
             + "</tr>"
             for flow in self.summary["flows"][:50]
         )
+        more = len(self.summary["flows"]) - 50
+        more = f"<p>{more} further flows are in <code>flows</code>.</p>" if more > 0 else ""
         heads = ("flow", "from", "to", "profile", "completion [s]", "goodput [Mbit/s]", "sent again")
         return (
             f"<p>{_html.escape(self.summary['verdict'])}</p><table><thead><tr>"
             + "".join(f"<th>{head}</th>" for head in heads)
-            + f"</tr></thead><tbody>{rows}</tbody></table>"
+            + f"</tr></thead><tbody>{rows}</tbody></table>{more}"
         )
 
 
@@ -339,6 +341,32 @@ def _vary(path: str, values) -> str:
     return f"{path}={words}"
 
 
+def _part(name: str, value, form: str, parse):
+    """A number, or text of the form of the command's option."""
+    try:
+        return parse(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {value!r}: expected {form}") from None
+
+
+def _share(value) -> float:
+    """0.02, or 2%."""
+    return float(value.strip().removesuffix("%")) / 100 if isinstance(value, str) and "%" in value else float(value)
+
+
+def _text(value) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _count(value) -> int:
+    count = _operator.index(value)
+    if count < 0:
+        raise ValueError
+    return count
+
+
 def _version(name: str, make) -> str:
     """Identifies a control, so that runs of another one are not taken for its own."""
     try:
@@ -359,7 +387,7 @@ def sweep(
     out: str | _os.PathLike,
     seeds: int = 1,
     samples: str | None = None,
-    stop_at: float | None = None,
+    stop_at: float | str | None = None,
     jobs: int | None = None,
     shard: str | None = None,
     retry: bool = False,
@@ -392,6 +420,13 @@ def sweep(
         raise ValueError(f"there is no backend {backend!r}: there are 'local' and 'ray'")
     if backend == "local" and address is not None:
         raise ValueError("an address is one of a Ray cluster: say backend=\"ray\" too")
+    seeds = _part("seeds", seeds, "a whole number", _count)
+    if samples is not None:
+        samples = _part("samples", samples, "'lhs:200' or 'sobol:256'", _text)
+    if stop_at is not None:
+        stop_at = _part("stop_at", stop_at, "a part of the mean, as in 0.02 or '2%'", _share)
+    if shard is not None:
+        shard = _part("shard", shard, "a part of a number of parts, as in '3/16'", _text)
     controls = dict(controls or {})
     if backend == "ray" and controls:
         raise ValueError("controls in Python run on this machine alone: leave out backend=\"ray\"")

@@ -160,7 +160,7 @@ def sweep(
     out: str | PathLike[str],
     seeds: int = 1,
     samples: str | None = None,
-    stop_at: float | None = None,
+    stop_at: float | str | None = None,
     jobs: int | None = None,
     shard: str | None = None,
     retry: bool = False,

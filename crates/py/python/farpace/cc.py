@@ -13,6 +13,8 @@ def compare(path, *, only: list[str] | None = None, seeds: int = 3, time: str | 
     """
     from . import Scenario, _scenario
 
+    if isinstance(only, str):
+        raise TypeError(f"only = {only!r}: give a list of names, as in [{only!r}]")
     if seeds < 1:
         raise ValueError(f"seeds = {seeds}: a comparison needs at least one")
     named = isinstance(path, str) and not path.endswith(".toml")

@@ -31,8 +31,8 @@ fn top(curves: &[Curve<'_>]) -> f64 {
 }
 
 fn explore(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[Curve<'_>]) -> Exploration {
-    let cases = cases.get(..MAX).unwrap_or(cases);
-    let curves = curves.get(..MAX).unwrap_or(curves);
+    let cases = cases.get(..MAX_CURVES).unwrap_or(cases);
+    let curves = curves.get(..MAX_CURVES).unwrap_or(curves);
     let middle = curves.len().saturating_sub(1) as f64 / 2.0;
     let mut series = Vec::new();
     for (i, (curve, style)) in curves.iter().zip(styles(curves.iter().map(|c| c.label))).enumerate() {
@@ -67,7 +67,7 @@ fn explore(title: &str, x_label: &str, y_label: &str, cases: &[&str], curves: &[
 /// Offset between curves, relative to the width of a case, so that whiskers do not cover each other.
 const ASIDE: f64 = 0.05;
 /// Maximum number of curves and cases; further ones are omitted.
-const MAX: usize = 40;
+pub const MAX_CURVES: usize = 40;
 
 fn draw(
     size: Size,
@@ -77,8 +77,8 @@ fn draw(
     cases: &[&str],
     curves: &[Curve<'_>],
 ) -> String {
-    let cases = cases.get(..MAX).unwrap_or(cases);
-    let curves = curves.get(..MAX).unwrap_or(curves);
+    let cases = cases.get(..MAX_CURVES).unwrap_or(cases);
+    let curves = curves.get(..MAX_CURVES).unwrap_or(curves);
     let styles = styles(curves.iter().map(|c| c.label));
     let legend = curves
         .iter()

@@ -24,7 +24,7 @@ const ROW: f64 = 20.0;
 /// Size of the type of numbers and column labels.
 const TYPE: f64 = 11.0;
 /// Maximum number of rows and columns; further ones are omitted.
-const MAX: usize = 60;
+pub const MAX_FIELDS: usize = 60;
 /// Opacity of the largest value; numbers remain legible on it.
 const STRONGEST: f64 = 0.75;
 
@@ -35,7 +35,8 @@ fn draw(
     columns: &[&str],
     rows: &[HeatRow<'_>],
 ) -> String {
-    let (columns, rows) = (columns.get(..MAX).unwrap_or(columns), rows.get(..MAX).unwrap_or(rows));
+    let (columns, rows) =
+        (columns.get(..MAX_FIELDS).unwrap_or(columns), rows.get(..MAX_FIELDS).unwrap_or(rows));
     let widest = |labels: &mut dyn Iterator<Item = &str>, size| {
         labels.map(|l| text_width(l, size)).fold(0.0, f64::max)
     };
@@ -76,6 +77,10 @@ fn draw(
             escape(label)
         ));
     }
+    let width = panel.px(1.0) - panel.px(0.0) - 2.0;
+    let numbers = || rows.iter().flat_map(|r| r.values.iter().take(columns.len())).flatten().copied();
+    let fits = |decimals: &usize| numbers().all(|v| text_width(&shown_as(v, *decimals), TYPE) <= width);
+    let decimals = (1..=decimals_of(largest)).rev().find(fits).unwrap_or(1);
     for (n, row) in rows.iter().enumerate() {
         let top = panel.top + head + ROW * n as f64;
         text(&mut chart, panel.left - 8.0, top + 14.0, "end", row.label);
@@ -83,7 +88,8 @@ fn draw(
             let (from, to) = (panel.px(i as f64 - 0.5), panel.px(i as f64 + 0.5));
             let Some(value) = value.filter(|v| v.is_finite()) else { continue };
             // A value that is rounded to zero has no colour.
-            let shown = if value.abs() < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() } + 0.0;
+            let scale = libm::pow(10.0, digits_of(value, decimals) as f64);
+            let shown = (value * scale).round() / scale + 0.0;
             let colour = if value < 0.0 { Colour::Vermillion } else { Colour::Blue };
             let strength = (shown.abs() / largest.max(1e-9)).sqrt() * STRONGEST;
             chart.raw(&format!(
@@ -98,11 +104,30 @@ fn draw(
                 escape(columns.get(i).copied().unwrap_or_default()),
                 number(value)
             ));
-            let digits = usize::from(shown.fract() != 0.0);
-            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &format!("{shown:.digits$}"));
+            text(&mut chart, panel.px(i as f64), top + 14.0, "middle", &shown_as(shown, decimals));
         }
     }
     chart.finish()
+}
+
+/// Decimals of the numbers of a map: those below 10 have three significant digits at the largest of them.
+fn decimals_of(largest: f64) -> usize {
+    let exponent = libm::floor(libm::log10(largest.max(1e-6)));
+    if exponent >= 1.0 { 1 } else { (2.0 - exponent) as usize }
+}
+
+/// Numbers of two digits and more have no decimals, where others have one.
+fn digits_of(value: f64, decimals: usize) -> usize {
+    if decimals == 1 && value.abs() >= 10.0 { 0 } else { decimals }
+}
+
+/// A number as its field shows it. With one decimal, whole numbers have none.
+fn shown_as(value: f64, decimals: usize) -> String {
+    let digits = digits_of(value, decimals);
+    if value == 0.0 || (digits == 1 && value.fract() == 0.0) {
+        return format!("{value:.0}");
+    }
+    format!("{value:.digits$}")
 }
 
 fn text(chart: &mut Chart, x: f64, y: f64, anchor: &str, text: &str) {
@@ -136,5 +161,19 @@ mod tests {
         let field = |text: &str| svg.lines().find(|l| l.contains(text)).unwrap();
         assert!(field(": 40").contains("f-blue") && field(": 40").contains("\"0.75\""));
         assert!(field(": -10").contains("f-vermillion") && field(": -10").contains("\"0.38\""));
+    }
+
+    /// Breaks: a map of small numbers, such as intervals of a fairness index, has 0.1 or 0.0 in every field.
+    #[test]
+    fn small_numbers_have_digits() {
+        let row = |values: &[f64]| HeatRow { label: "r", values: values.iter().copied().map(Some).collect() };
+        let svg = |values: &[f64]| heat_map("t", ["", ""], &["a", "b"], &[row(values)]).wide;
+        let fairness = svg(&[0.0764, 0.03]);
+        assert!(fairness.contains(">0.0764<") && fairness.contains(">0.0300<"), "{fairness}");
+        let percent = svg(&[3.043, 4.26]);
+        assert!(percent.contains(">3.04<") && percent.contains(">4.26<"), "{percent}");
+        let heads = ["c"; MAX_FIELDS];
+        let many = heat_map("t", ["", ""], &heads, &[row(&[0.1234; MAX_FIELDS])]).wide;
+        assert!(many.contains(">0.1<") && !many.contains(">0.123<"), "what has no place is shorter");
     }
 }

@@ -1,6 +1,7 @@
 //! The figures: functions from data to a [`Drawing`](crate::Drawing).
 
 mod bandwidth;
+mod cloud;
 mod comparison;
 mod curves;
 mod drops;
@@ -13,10 +14,11 @@ mod variables;
 mod window;
 
 pub use bandwidth::{BandwidthSeries, RateLimit, bandwidth};
+pub use cloud::{Cloud, clouds};
 pub use comparison::{ComparedEstimate, ComparisonRow, Sides, comparison, comparison_of};
-pub use curves::{Curve, curves};
+pub use curves::{Curve, MAX_CURVES, curves};
 pub use drops::{DropSeries, drops};
-pub use heat_map::{HeatRow, heat_map};
+pub use heat_map::{HeatRow, MAX_FIELDS, heat_map};
 pub use histogram::{Bar, histogram};
 pub use lines::{Level, LinePanel, StyledLine, TimeLine, line_panels, lines};
 pub use scatter::{Dot, scatter};

@@ -78,7 +78,11 @@ fn read(file: &str, most: ByteCount, beside: ReadBeside<'_>) -> Result<String, S
     if text.len() > most.as_len() {
         return Err(format!("{file}: it is longer than {} MiB", most.get() >> 20));
     }
-    Ok(text)
+    // The mark that spreadsheets put before UTF-8.
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 /// What `parse` makes of a file in the scenario's folder.

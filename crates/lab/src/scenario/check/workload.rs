@@ -107,7 +107,7 @@ impl Checker<'_> {
         let path = || steps!["flows", i, "starts"];
         if starts.kinds() != 1 {
             self.key(path(), format!("{} ways to start, expected one", starts.kinds()))
-                .hint("one of `every`, `poisson`, `within`, `at` and `file`");
+                .hint("one of `every`, `poisson`, `within`, `at` with a time at least, and `file`");
         }
         if starts.at.len() > MAX_WORKLOAD_POINTS {
             self.value(path(), format!("{} times; the limit is {MAX_WORKLOAD_POINTS}", starts.at.len()));

@@ -7,10 +7,10 @@ mod link;
 mod losses;
 mod pacing;
 mod page;
+mod traffic;
 mod window;
 
 use super::spec::Scenario;
-use flow::FlowPage;
 use page::ExplainPage;
 
 /// The scenario in words, at most 100 columns wide.
@@ -27,7 +27,7 @@ pub fn explain(scenario: &Scenario) -> String {
     page.item(
         0,
         &format!(
-            "The run ends after {} of virtual time at the latest; seed {}.",
+            "The run ends when all flows are complete, after {} of virtual time at the latest; seed {}.",
             scenario.duration, scenario.seed
         ),
     );
@@ -37,11 +37,7 @@ pub fn explain(scenario: &Scenario) -> String {
         link::write(&mut page, scenario, link);
     }
     hosts::write(&mut page, scenario);
-    for (i, flow) in scenario.flows.iter().enumerate() {
-        page.gap();
-        FlowPage { s: scenario, flow, segment: scenario.segment(flow), rtt: scenario.base_rtt(flow) }
-            .write(i, &mut page);
-    }
+    traffic::write(&mut page, scenario);
     let bins = scenario.duration.as_nanos() / scenario.trace.bin.as_nanos().max(1);
     page.gap();
     page.item(0, "Recorded");
