@@ -416,10 +416,10 @@ impl NicPaths {
     /// neighbour does not hold frames for so long (`resequence_time`), it is disabled, and is used again at a
     /// third of the rate.
     ///
-    /// As long as TCP sends little, which is less than half of what such a path carries (`demand`), no window
-    /// is too small for it, and short transfers are over sooner: the path is used as it is. It comes after the
-    /// widest one until `demand` is below a quarter. This applies only to neighbours that put frames in order.
-    /// Returns the demand at which such a path would no longer be used first; none: there is none.
+    /// As long as TCP sends little, less than half of what such a path carries (`demand`), no window is too
+    /// small for it, and short transfers are over sooner: the path is used as it is. It comes after the
+    /// widest one until `demand` is below a quarter. This applies only to neighbours that put frames in
+    /// order. Returns the demand at which such a path would no longer be used first; none: there is none.
     ///
     /// Where the neighbour does not put frames in order, losses are not repaired. If the transport takes them
     /// for congestion, paths are disabled with which its window would carry less. If it sends only
