@@ -50,7 +50,7 @@ def draw(results, path):
         row[0].axvline(result["rate_mbit_s"], color="#767676", lw=1, ls=":")
         for axes, label in zip(row, ("goodput of bulk, Mbit/s", "object of 10 kB, ms", "page of 100 objects, s", "echo beside bulk, ms")):
             axes.set_xlabel(label, fontsize=8)
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, axes.dataLim.x1 * 1.06)
             axes.set_ylim(len(names) - 0.5, -0.5)
             axes.set_yticks(range(len(names)), [NAMES[name] for name in names] if axes is row[0] else [""] * len(names))
             axes.tick_params(length=2, labelsize=8)
