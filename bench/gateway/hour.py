@@ -18,10 +18,9 @@ import tempfile
 import threading
 import time
 
-from topology import CLIENT, PORT, SERVER, Sender, Site, run
+from topology import CLIENT, PORT, SERVER, Sender, Site, both, run
 
-LINK = "--rate 100mbit --delay 10ms --queue 500kB --loss 0.001".split()
-FLAGS = LINK + [word + "-back" if word.startswith("--") else word for word in LINK]
+FLAGS = both("--rate 100mbit --delay 10ms --queue 500kB --loss 0.001")
 READERS = 8
 # So long after a killed gateway was started again a connection may still hear of it.
 AFTER_KILL = 20

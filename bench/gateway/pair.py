@@ -20,15 +20,11 @@ import tempfile
 import threading
 import time
 
-from topology import PORT, SERVER, Sender, Site, choose, inside, run, stream
+from topology import PORT, SERVER, Sender, Site, both, choose, inside, run, stream
 
 # Flags of the emulator for both directions.
 TWO = ["--rate 20mbit --delay 10ms --queue 100kB", "--rate 20mbit --delay 20ms --queue 200kB"]
 GEO = ["--rate 50mbit --delay 280ms --queue 3.5MB --ber 1e-7"]
-
-
-def both(flags):
-    return flags.split() + [word + "-back" if word.startswith("--") else word for word in flags.split()]
 
 
 def download(site, seconds, at=None):

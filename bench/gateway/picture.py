@@ -9,6 +9,8 @@ of them is shorter than the first dot, half than the second, and nine tenths tha
 import json
 import sys
 
+from run import quantile
+
 try:
     import matplotlib
 
@@ -25,10 +27,6 @@ NAMES = {"cubic": "CUBIC", "bbr": "BBR", "gateway": "CUBIC, gateway", "pair": "C
 def dots(axes, at, values, colour, hollow):
     axes.plot(values, [at] * len(values), "o", ms=5, mec=colour, mfc="white" if hollow else colour, mew=1.2)
     axes.plot([min(values), max(values)], [at, at], "-", color=colour, lw=1.2, zorder=0)
-
-
-def quantile(values, part):
-    return values[min(int(len(values) * part), len(values) - 1)]
 
 
 def draw(results, path):

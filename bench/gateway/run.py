@@ -30,7 +30,7 @@ import time
 from dataclasses import dataclass
 
 from topology import (
-    CLIENT, ECHO_PORT, PAGE_PORT, PORT, PROXY_FAR, PROXY_LAN, SERVER, Chatter, Sender, Site, echo, inside, run,
+    CLIENT, ECHO_PORT, PAGE_PORT, PORT, PROXY_FAR, PROXY_LAN, SERVER, Chatter, Sender, Site, both, echo, inside, run,
 )  # fmt: skip
 
 
@@ -40,13 +40,12 @@ class Way:
 
     fast: str
     slow: str
-    both: str = ""
+    also: str = ""
 
     def flags(self, direction):
         # The emulator's first interface is that of the LAN's router.
         there, back = (self.fast, self.slow) if direction == "from" else (self.slow, self.fast)
-        back = [word + "-back" if word.startswith("--") else word for word in back.split()]
-        return [*there.split(), *back, *self.both.split()]
+        return [*both(there, back), *self.also.split()]
 
 
 @dataclass
@@ -300,7 +299,7 @@ def new_connections(site, to, port):
 
 def lan_turn(site, name, threads, row, is_first):
     """One run of a contender. Small exchanges are measured in the first."""
-    child, to, ports = None, SERVER, (5201, PORT, 8003, 8004)
+    child, to, ports = None, SERVER, (5201, PORT, ECHO_PORT, 8004)
     if threads:
         child = site.gateway("--min-rtt", "0us", "--threads", str(threads))
     elif name == "haproxy":
@@ -320,23 +319,11 @@ def lan_turn(site, name, threads, row, is_first):
     if is_first:
         Sender(site.server, SERVER)
         opens = [site.fetch(site.client, "cubic", 100, (to, ports[1])) * 1e6 for _ in range(300)]
-        echo_bytes(site.server)
+        echo(site.server, SERVER)
         turns = inside(site.client, lambda: exchanges(2000, (to, ports[2])))
         row["connection_us"], row["exchange_us"] = statistics.median(opens), statistics.median(turns)
     if child:
         site.end(child)
-
-
-def echo_bytes(namespace):
-    listener = inside(namespace, lambda: socket.create_server((SERVER, 8003)))
-
-    def serve():
-        sock, _ = listener.accept()
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while byte := sock.recv(1):
-            sock.sendall(byte)
-
-    threading.Thread(target=serve, daemon=True).start()
 
 
 def exchanges(count, to):

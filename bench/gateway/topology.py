@@ -38,6 +38,11 @@ def stream(size):
     return (block * (size // len(block) + 1))[:size]
 
 
+def both(there, back=None):
+    """Flags of the emulator for one direction and the other; without `back` both are alike."""
+    return there.split() + [word + "-back" if word.startswith("--") else word for word in (back or there).split()]
+
+
 def page_sizes():
     """Bytes of the objects of a page: log-normal, 12 kB in the median, 1.95 MB together. Always the same."""
     draw = random.Random(1)

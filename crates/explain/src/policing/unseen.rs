@@ -1,4 +1,4 @@
-//! A token bucket that others share whom the capture does not have. What it holds cannot be reckoned then.
+//! A token bucket that others share whom the capture does not have. What it holds cannot be computed then.
 //! But it drops what is sent after other data sooner than what comes alone, and delays nothing.
 
 use crate::flow::FlowLoss;
