@@ -402,7 +402,7 @@ fn bulk_takes_the_wide_path_and_a_little_the_short_one() {
     let makes = std::cell::RefCell::new(vec![short.clone(), bulk.clone()]);
     net.listen(1, move || Box::new(Program::new(3_000, [2, 1], &makes.borrow_mut().pop().expect("two"))));
     assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(60_000_000, [1, 2], &record()))));
-    net.run_for(Span::from_secs(8));
+    net.run_for(Span::from_secs(9));
     let before = bulk.borrow().received;
     net.run_for(Span::from_secs(4));
     let rate = (bulk.borrow().received - before) as f64 * 8.0 / 4.0;
