@@ -402,7 +402,7 @@ fn bulk_takes_the_wide_path_and_a_little_the_short_one() {
     let makes = std::cell::RefCell::new(vec![short.clone(), bulk.clone()]);
     net.listen(1, move || Box::new(Program::new(3_000, [2, 1], &makes.borrow_mut().pop().expect("two"))));
     assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(60_000_000, [1, 2], &record()))));
-    net.run_for(Span::from_secs(8));
+    net.run_for(Span::from_secs(9));
     let before = bulk.borrow().received;
     net.run_for(Span::from_secs(4));
     let rate = (bulk.borrow().received - before) as f64 * 8.0 / 4.0;
@@ -415,6 +415,24 @@ fn bulk_takes_the_wide_path_and_a_little_the_short_one() {
     net.run_for(Span::from_millis(200));
     assert_done(&client, 3_000);
     assert_done(&short, 1_000);
+}
+
+/// Breaks: a terminal, or a small object, waits behind a bulk transfer of others that fills all paths.
+#[test]
+fn a_little_does_not_wait_behind_bulk() {
+    let mut net = steady_pair(&[(20_000, 15), (50_000, 280)]);
+    let (bulk, short) = (record(), record());
+    let makes = std::cell::RefCell::new(vec![short.clone(), bulk.clone()]);
+    net.listen(1, move || Box::new(Program::new(3_000, [2, 1], &makes.borrow_mut().pop().expect("two"))));
+    assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(200_000_000, [1, 2], &record()))));
+    net.run_for(Span::from_secs(10));
+    let (client, before) = (record(), bulk.borrow().received);
+    assert!(net.connect(0, 0, ADDRESSES[1], Box::new(Program::new(1_000, [1, 2], &client))));
+    net.run_for(Span::from_millis(200));
+    assert_done(&client, 3_000);
+    assert_done(&short, 1_000);
+    let rate = (bulk.borrow().received - before) as f64 * 8.0 / 0.2;
+    assert!(rate >= 0.8 * 65e6, "the bulk goes on: {rate} bit/s");
 }
 
 /// Breaks: the probes of a path that is much slower than the NICs at its ends leave nothing of it to others,

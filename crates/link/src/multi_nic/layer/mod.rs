@@ -6,6 +6,7 @@ mod priority;
 mod receiving;
 mod repairing;
 mod sending;
+mod sparse;
 mod stats;
 #[cfg(test)]
 mod tests;

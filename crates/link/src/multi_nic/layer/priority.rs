@@ -1,12 +1,14 @@
 //! Frames that do not wait behind bulk transfers.
 
 use super::MultiNic;
+use super::sparse::SparseFlows;
 use crate::multi_nic::order::QueuedFrame;
-use crate::multi_nic::{NeighbourId, NicId, NicPath};
+use crate::multi_nic::{FlowId, NeighbourId, NicId, NicPath};
+use crate::pacing::wire_len;
 use farpace_path::{Cx, DropReason};
-use farpace_units::ByteCount;
-use farpace_wire::Packet;
+use farpace_units::{ByteCount, Instant, Span};
 use farpace_wire::ip::PROTOCOL_TCP;
+use farpace_wire::{Packet, TcpFlags};
 use std::collections::VecDeque;
 
 /// Queued frames at most; further ones are dropped.
@@ -14,8 +16,9 @@ pub const MAX_PRIORITY_FRAMES: usize = 256;
 /// Wire bytes that may leave in a row while other frames wait: then one of those precedes.
 const MAX_IN_A_ROW: ByteCount = ByteCount::new(8 * 1_538);
 
-/// A queue that is served before the [order](crate::multi_nic::SendOrder), for everything but TCP. TCP shares
-/// what a path has left, and fills any queue; a voice call fills none and must not wait in one.
+/// A queue that is served before the [order](crate::multi_nic::SendOrder), for everything but TCP, and for
+/// flows of TCP that send little. Others share what a path has left, and fill any queue; a voice call or a
+/// terminal fills none and must not wait in one.
 ///
 /// A frame leaves on the path on which it arrives first. Datagrams that fill all paths leave a frame to the
 /// others for each eight full frames' bytes: a ninth of the bytes if that one is full, too. If the datagrams
@@ -23,15 +26,24 @@ const MAX_IN_A_ROW: ByteCount = ByteCount::new(8 * 1_538);
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
     items: VecDeque<QueuedFrame<Packet>>,
+    flows: SparseFlows,
     in_a_row: ByteCount,
     sent: u64,
     dropped: u64,
 }
 
 impl PriorityQueue {
-    /// True if a frame belongs into this queue.
-    pub fn takes(packet: &Packet) -> bool {
-        packet.ip().is_some_and(|ip| ip.protocol() != PROTOCOL_TCP)
+    /// True if a frame belongs into this queue. `in_order`: the longest round trip to the neighbour, if it puts
+    /// frames in order, so that those of a flow of TCP may precede earlier ones, when it sends little again.
+    /// They leave room for the others.
+    pub fn takes(&mut self, now: Instant, packet: &Packet, flow: FlowId, in_order: Option<Span>) -> bool {
+        let Some(ip) = packet.ip() else { return false };
+        if ip.protocol() != PROTOCOL_TCP {
+            return true;
+        }
+        let Some(rtt) = in_order else { return false };
+        let is_sparse = self.flows.add(now, flow, wire_len(packet.len()), rtt);
+        is_sparse && !is_pure_ack(packet) && self.items.len() < MAX_PRIORITY_FRAMES / 2
     }
     /// Number of queued frames.
     pub fn held(&self) -> u64 {
@@ -53,6 +65,12 @@ impl PriorityQueue {
     fn is_others_turn(&self) -> bool {
         self.in_a_row >= MAX_IN_A_ROW
     }
+}
+
+/// Acknowledgments of bulk are little at first. If they took another path than later, its round trip would
+/// grow while its window does, as in a queue.
+fn is_pure_ack(packet: &Packet) -> bool {
+    packet.payload().is_empty() && packet.tcp().is_ok_and(|tcp| !tcp.flags().contains(TcpFlags::SYN))
 }
 
 impl MultiNic {

@@ -1,6 +1,5 @@
 //! From the stack to the links.
 
-use super::priority::PriorityQueue;
 use super::{MAX_OWN, MultiNic};
 use crate::multi_nic::arp::ANSWER_TIMEOUT;
 use crate::multi_nic::order::QueuedFrame;
@@ -34,11 +33,9 @@ impl MultiNic {
         }
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
-        if let Some(queue) = self.priority.as_mut().filter(|_| PriorityQueue::takes(&packet)) {
-            return queue.enqueue(QueuedFrame { flow, frame: packet, bytes, neighbour, cached: None }, cx);
-        }
-        if self.config.order.considers_delays() && packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP)
-        {
+        let is_tcp = packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP);
+        let is_in_order = neighbour != NeighbourId::ORDINARY && !self.neighbours.is_unordered(neighbour);
+        if is_tcp && self.config.order.considers_delays() {
             if self.neighbours.is_unordered(neighbour) {
                 self.neighbours.on_tcp(cx.now(), neighbour, takes_losses_for_congestion(&packet));
             }
@@ -49,9 +46,15 @@ impl MultiNic {
                 self.update_info(neighbour);
             }
         }
-        let cached = self.keep(flow, &packet, neighbour);
+        let rtt = || self.paths.working(neighbour).map(|(_, path)| path.rtt).max().unwrap_or_default();
+        let in_order = is_in_order.then(rtt);
+        let precedes = self.priority.as_mut().is_some_and(|q| q.takes(cx.now(), &packet, flow, in_order));
+        let cached = if is_tcp || !precedes { self.keep(flow, &packet, neighbour) } else { None };
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };
-        self.order.enqueue(cx.now(), item, &self.paths, &mut self.refused);
+        match self.priority.as_mut().filter(|_| precedes) {
+            Some(queue) => queue.enqueue(item, cx),
+            None => self.order.enqueue(cx.now(), item, &self.paths, &mut self.refused),
+        }
     }
 
     /// Serves all idle NICs.

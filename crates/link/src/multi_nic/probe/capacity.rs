@@ -1,5 +1,6 @@
 //! Estimates the rate of a path, where it may be lower than that of its NICs.
 
+use super::delays::OneWayDelay;
 use super::message::ProbeTraffic;
 use farpace_units::{Instant, Rate, Span};
 use std::collections::VecDeque;
@@ -35,9 +36,17 @@ const DRAIN_INTERVAL: Span = Span::from_secs(5);
 /// Fraction of the rate during a drain.
 const DRAIN_GAIN: f64 = 0.9;
 const MAX_DRAIN: Span = Span::from_millis(300);
-/// If the queueing delay stays constant for this time at a lower rate, it has another cause, or the base
-/// delay has changed.
-const FLAT_TIME: Span = Span::from_secs(1);
+/// If a queue is more than twice what it should be, for this time at least, the delay has another cause, or the
+/// base delay has changed.
+const STANDING_TIME: Span = Span::from_secs(1);
+/// A queue becomes shorter for sure where less than this part of the rate of the path is sent.
+const SURE_LOAD: f64 = 0.97;
+/// A queue that is no jitter grows by so many times the jitter, ...
+const MIN_GROWTH: u64 = 3;
+/// ... not by more than this part of its growth from one probe to the next, ...
+const MAX_STEP: f64 = 0.6;
+/// ... of at least so many distances of probes if there are as many.
+const GROWTH_PROBES: usize = 4;
 /// A path that fails twice within this time is overloaded rather than broken.
 const REPEATED_FAILURE: Span = Span::from_secs(5);
 /// How long probes are remembered.
@@ -101,6 +110,10 @@ pub(super) struct DelayState {
 /// A path with a lower rate than its NICs. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct CapacityLimit {
+    /// When it was found.
+    since: Instant,
+    /// Earlier probes tell nothing of the capacity, which was lowered since.
+    carries_from: Instant,
     capacity: f64,
     rate: f64,
     gain: f64,
@@ -111,16 +124,33 @@ struct CapacityLimit {
     draining: bool,
     /// The path drops frames before a queueing delay shows, so the target is an empty queue.
     shallow: bool,
-    flat_since: Option<Instant>,
+    standing: Option<StandingQueue>,
     /// The rate before a reduction because of loss, and the loss rate, until the reduction is confirmed.
     cut: Option<(f64, f64)>,
+}
+
+/// A queue above the target, as it is and as it should be by what was sent. Times are sending times of probes.
+#[derive(Clone, Copy, Debug)]
+struct StandingQueue {
+    /// The latest probe.
+    latest: Instant,
+    /// The latest one whose delay agreed.
+    agreed: Instant,
+    /// The queueing delay.
+    queue: Span,
+    /// What it should be, in seconds, at most.
+    expected: f64,
 }
 
 /// Comparison of two probes.
 #[derive(Clone, Copy, Debug)]
 struct ProbePair {
+    /// When the first one was sent.
+    since: Instant,
     sent: f64,
     delivered: f64,
+    /// Seconds from one arrival to the other.
+    back: f64,
     stretch: f64,
     frames: u64,
     lost: u64,
@@ -169,6 +199,8 @@ impl Capacity {
             }
         } else if rate < self.nominal.as_bytes_per_sec_f64() {
             self.limit = Some(CapacityLimit {
+                since: now,
+                carries_from: now,
                 capacity: rate,
                 rate,
                 gain: 0.0,
@@ -177,7 +209,7 @@ impl Capacity {
                 drained_at: now,
                 draining: false,
                 shallow: false,
-                flat_since: None,
+                standing: None,
                 cut: None,
             });
         }
@@ -197,12 +229,20 @@ impl Capacity {
         }
         // A path that returns with a long queue was overloaded, and the arrival rate meanwhile is its rate.
         // One that returns without a queue was broken, and its losses do not count, unless that happens
-        // repeatedly.
+        // repeatedly. A path whose rate was known for long, and that had no queue before, was broken, too. It
+        // may be another one now: that of another satellite or base station, with a delay of its own.
+        let mut rebase = false;
         if let Some(first) = self.interrupted.take() {
             let again = self.broken_at.is_some_and(|at| now.since(at) < REPEATED_FAILURE);
             let rate = self.limit.map_or(f64::MAX, |limit| limit.capacity);
-            if delays.queue <= delays.target(rate) && !again {
+            let has_queue = delays.queue > delays.target(rate);
+            let had_none = self.limit.is_some_and(|limit| {
+                let is_known = now.since(limit.since) >= STANDING_TIME;
+                is_known && limit.standing.is_none_or(|standing| standing.queue < TOO_LONG)
+            });
+            if !again && (had_none || !has_queue) {
                 self.samples.clear();
+                rebase = had_none;
             }
             self.broken_at = Some(first);
         }
@@ -214,14 +254,43 @@ impl Capacity {
         let lossy = self.judge_loss(now, sample);
         // With more jitter, compare probes with a longer distance.
         let apart = (delays.jitter * 40).min(WINDOW / 2);
-        let Some(pair) = self.pair(sample, apart, MIN_FRAMES) else { return false };
+        let Some(pair) = self.pair(sample, apart, MIN_FRAMES) else { return rebase };
         match self.limit {
             None => {
                 self.enter(now, pair, delays, lossy);
-                false
+                rebase
             }
-            Some(limit) => self.adjust(now, limit, pair, delays, lossy),
+            Some(limit) => self.adjust(now, limit, (sample, pair), delays, lossy) || rebase,
         }
+    }
+
+    /// Bytes per second that the path has carried from a probe to `sample`, at least: probes may have come later
+    /// and earlier by jitter. Of probes that were sent at `from` or later.
+    fn has_carried(&self, from: Instant, sample: CapacitySample, jitter: Span) -> f64 {
+        let noise = (jitter * MIN_GROWTH).as_secs_f64();
+        let first = self.samples.iter().filter(|first| first.sent_at >= from);
+        let pairs = first.filter_map(|first| ProbePair::of(*first, sample));
+        let rates = pairs.filter(|pair| pair.frames >= MIN_FRAMES).map(|pair| pair.delivered_beyond(noise));
+        rates.fold(0.0, f64::max)
+    }
+
+    /// True if a queue has grown from the probe that was sent at `since` to the latest one, from probe to probe
+    /// and beyond jitter. A path that becomes longer does so between two probes.
+    fn has_grown(&self, since: Instant, jitter: Span) -> bool {
+        let mut earlier = self.samples.iter().rev();
+        let Some(newest) = earlier.next().map(CapacitySample::delay) else { return false };
+        let (mut next, mut distances, mut grown) = (newest, 0, Span::ZERO);
+        let (mut risen, mut largest) = (Span::ZERO, Span::ZERO);
+        for sample in earlier {
+            if sample.sent_at < since && distances >= GROWTH_PROBES {
+                break;
+            }
+            let step = next.beyond(sample.delay());
+            (risen, largest, distances, next) =
+                (risen + step, largest.max(step), distances + 1, sample.delay());
+            grown = if sample.sent_at >= since { newest.beyond(next) } else { grown };
+        }
+        grown > jitter * MIN_GROWTH && largest.as_secs_f64() <= risen.as_secs_f64() * MAX_STEP
     }
 
     /// Compares `sample` with the latest probe that is far enough away.
@@ -284,6 +353,8 @@ impl Capacity {
             return;
         }
         let limit = CapacityLimit {
+            since: now,
+            carries_from: now,
             capacity: delivered,
             rate: delivered,
             gain: 0.0,
@@ -292,7 +363,7 @@ impl Capacity {
             drained_at: now,
             draining: false,
             shallow: lossy.is_some(),
-            flat_since: None,
+            standing: None,
             cut: lossy.map(|_| (nominal, self.loss)),
         };
         self.used_at = now;
@@ -302,7 +373,7 @@ impl Capacity {
         &mut self,
         now: Instant,
         mut limit: CapacityLimit,
-        pair: ProbePair,
+        (sample, pair): (CapacitySample, ProbePair),
         delays: DelayState,
         lossy: Option<f64>,
     ) -> bool {
@@ -318,34 +389,41 @@ impl Capacity {
             limit.hold_until = now + HOLD;
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(delivered);
+            limit.carries_from = pair.since;
             limit.shallow = !queued;
-        } else if queued && pair.sent >= MIN_USE * limit.rate && pair.stretch > STRETCH {
+        } else if queued
+            && pair.sent >= MIN_USE * limit.rate
+            && pair.stretch > STRETCH
+            && self.has_grown(pair.since, delays.jitter)
+        {
             // Only a path that was really used has shown what it carries.
             limit.gain = 0.0;
             limit.capacity = limit.capacity.min(pair.delivered);
+            limit.carries_from = pair.since;
+            limit.standing = None;
         }
-        limit.capacity = limit.capacity.max(pair.delivered);
+        limit.capacity = limit.capacity.max(self.has_carried(limit.carries_from, sample, delays.jitter));
         if limit.gain > 0.0 && pair.loses(self.background + LOSS / 2.0, 2.0) {
             limit.gain = 0.0;
             limit.hold_until = now + HOLD;
         }
-        let newest = self.samples.back().map_or(Instant::ZERO, |sample| sample.sent_at);
         if queued {
             limit.gain = 0.0;
             limit.shallow = false;
         } else if used
             && now >= limit.hold_until
-            && newest.since(limit.gained_at) >= delays.lag
+            && sample.sent_at.since(limit.gained_at) >= delays.lag
             && !limit.draining
         {
             limit.gain = (limit.gain * 2.0).clamp(FIRST_GAIN, MAX_GAIN);
             limit.gained_at = now;
         }
-        // The queueing delay stays constant although the sending rate is below that of the path.
-        let flat = queued && pair.sent < 0.97 * limit.capacity && (pair.stretch - 1.0).abs() < 0.01;
-        limit.flat_since = flat.then(|| limit.flat_since.unwrap_or(now));
-        if limit.flat_since.is_some_and(|since| now.since(since) >= FLAT_TIME + delays.lag) {
-            limit.flat_since = None;
+        let load = pair.sent / limit.capacity;
+        limit.standing =
+            queued.then(|| StandingQueue::after(limit.standing, sample.sent_at, delays.queue, load));
+        let time = STANDING_TIME + delays.lag;
+        if limit.standing.is_some_and(|standing| standing.has_another_cause(time)) {
+            limit.standing = None;
             rebase = true;
         }
         limit.drain(now, delays);
@@ -354,6 +432,30 @@ impl Capacity {
         let free = !queued && limit.rate >= nominal && pair.stretch < STRETCH;
         self.limit = (!free).then_some(limit);
         rebase
+    }
+}
+
+impl CapacitySample {
+    fn delay(&self) -> OneWayDelay {
+        OneWayDelay::between(self.sent_at, self.arrived_at)
+    }
+}
+
+impl StandingQueue {
+    /// The queue after a probe that was sent at `sent_at` and has waited for `queue`. `load`: what was sent, as
+    /// a part of what the path carries.
+    fn after(last: Option<StandingQueue>, sent_at: Instant, queue: Span, load: f64) -> StandingQueue {
+        let delay = queue.as_secs_f64();
+        let new = StandingQueue { latest: sent_at, agreed: sent_at, queue, expected: delay };
+        let Some(last) = last else { return new };
+        let passed = sent_at.since(last.latest).as_secs_f64();
+        let expected = (last.expected + passed * (load - SURE_LOAD)).clamp(0.0, delay);
+        let agreed = if expected > delay / 2.0 { sent_at } else { last.agreed };
+        StandingQueue { agreed, expected, ..new }
+    }
+    /// True if it has been longer than it should be for `time`.
+    fn has_another_cause(&self, time: Span) -> bool {
+        self.latest.since(self.agreed) >= time
     }
 }
 
@@ -389,6 +491,10 @@ impl CapacityLimit {
 }
 
 impl ProbePair {
+    /// Received bytes per second if the second probe had come so many seconds later.
+    fn delivered_beyond(&self, noise: f64) -> f64 {
+        self.delivered * self.back / (self.back + noise)
+    }
     fn loss(&self) -> f64 {
         self.lost as f64 / self.frames.max(1) as f64
     }
@@ -407,8 +513,10 @@ impl ProbePair {
             return None;
         }
         Some(ProbePair {
+            since: first.sent_at,
             sent: sent.bytes.get() as f64 / out,
             delivered: received.bytes.get() as f64 / back,
+            back,
             stretch: back / out,
             frames: sent.frames,
             lost: sent.frames.saturating_sub(received.frames),

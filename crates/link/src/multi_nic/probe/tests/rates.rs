@@ -165,3 +165,35 @@ fn an_unused_path_keeps_its_rate() {
     model.run(ms(20_000));
     assert!(near(&model, 80.0), "{}", model.rate(0));
 }
+
+/// Breaks: the hand-over of a satellite or mobile network, after which the path is longer, passes for a queue
+/// of its own, and the path is left idle for seconds.
+#[test]
+fn a_longer_path_is_not_a_queue() {
+    let cases = [(0, 15), (300, 15), (1_000, 15), (3_000, 15), (300, 40), (1_000, 5)];
+    for (seed, (jitter, longer)) in (1..).zip(cases) {
+        for outage in [0, 100] {
+            let path = ModelPath { jitter: Span::from_micros(jitter), ..modem(80, 20) };
+            let mut model = Model::new(seed, vec![path]);
+            // What the start overloads must not count as an outage before.
+            model.run(ms(6_000));
+            model.paths[0].alive = outage == 0;
+            model.run(ms(outage));
+            (model.paths[0].alive, model.paths[0].delay) = (true, ms(20 + longer));
+            model.clear();
+            let carried = [500, 500, 2_000].map(|millis| {
+                let before = model.paths[0].delivered;
+                model.run(ms(millis));
+                (model.paths[0].delivered - before) as f64 * 1_538.0 * 8.0 / millis as f64 / 1e3
+            });
+            println!("{jitter} us, {longer} ms longer after {outage} ms: {carried:.0?} Mbit/s");
+            let [_, second, later] = carried;
+            assert!(
+                second > 0.8 * 80.0 && later > 0.95 * 80.0,
+                "{jitter} us, {longer} ms, {outage} ms: {carried:?}"
+            );
+            let most = ms(10) + Span::from_micros(jitter * 2);
+            assert!(model.queued(0, 90) < most, "{jitter} us, {longer} ms: {}", model.queued(0, 90));
+        }
+    }
+}
