@@ -37,6 +37,8 @@ struct loss_sample {
 	u32 empty;
 	/* There was none, or no more than this connection keeps there. */
 	u32 is_short;
+	/* Segments wait in a short queue, whoever sent them. */
+	u32 queued;
 	/* The part of what was sent that exceeded the delivery rate, if the window was in use. */
 	u32 excess;
 	/* The window was in use. */
@@ -82,6 +84,11 @@ struct loss_judge {
 	u8 policer_lag;
 	u8 policer_known;
 	u8 policer_rounds;
+	/* The window came down in a short queue when the test began: that the loss has ended does not make it a burst. */
+	u8 came_down;
+	/* A short queue has shown while the test was under way: it is no policer. */
+	u8 queued;
+	u8 unused[6];
 };
 
 /* `lost` of `total` as a part. */
@@ -195,6 +202,7 @@ __noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, const struct lo
 	empty = sample->empty;
 	is_short = sample->is_short;
 	stage = l->stage;
+	l->queued |= !!sample->queued;
 	if (l->lag) {
 		l->lag--;
 		l->before_lost += lost;
@@ -211,16 +219,18 @@ __noinline int loss_go_on(struct loss_judge *l, u32 lost, u32 n, const struct lo
 	if (stage != LOSS_LOWER) {
 		if (left * 2 < expected || part <= l->usual) {
 			if (stage == LOSS_SAME) {
-				/* It was a burst. */
 				l->explained = 0;
-				loss_learn_sample(l, l->before_lost, l->before_total);
-				loss_learn_sample(l, l->after_lost, l->after_total);
+				if (!l->came_down) {
+					/* It was a burst. */
+					loss_learn_sample(l, l->before_lost, l->before_total);
+					loss_learn_sample(l, l->after_lost, l->after_total);
+				}
 			}
 			return LOSS_USUAL;
 		}
 		if (!is_short && stage == LOSS_SAME)
 			return LOSS_CONGESTION;
-		if (!empty || l->after_lost < MIN_LOSSES)
+		if (!empty || l->queued || l->after_lost < MIN_LOSSES)
 			return LOSS_USUAL;
 		/* A sample that was chosen for its losses says too much of what the path loses. */
 		return loss_lower(l, l->before_lost - l->trigger_lost + l->after_lost,
@@ -260,7 +270,7 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 {
 	u64 usual, all, chance;
 	u32 lost, n;
-	bool explained;
+	bool explained, empty;
 
 	if (!l || !sample)
 		return LOSS_USUAL;
@@ -287,18 +297,21 @@ __noinline int loss_verdict(struct loss_judge *l, const struct loss_sample *samp
 			else
 				l->usual_excess -= (l->usual_excess - sample->excess) / EXCESS_MEMORY_OF;
 		}
-		if (sample->empty || all <= usual)
+		if ((sample->empty && !sample->queued) || all <= usual)
 			loss_learn_sample(l, lost, n);
 		return LOSS_USUAL;
 	}
 	l->beyond = 0;
 	l->among = 0;
 	explained = 2 * less(sample->excess, l->usual_excess) * n >= all;
-	l->explained = explained && sample->empty ? l->explained + 1 : 0;
+	empty = sample->empty && !sample->queued;
+	l->explained = explained && empty ? l->explained + 1 : 0;
 	if (l->explained >= MIN_EXPLAINED && lost >= MIN_LOSSES)
 		return loss_lower(l, lost, n);
 	loss_lower(l, lost, n);
-	l->explained = explained && sample->empty;
+	l->explained = explained && empty;
+	l->came_down = !sample->is_short && sample->queued;
+	l->queued = !!sample->queued;
 	l->stage = explained ? LOSS_DELIVERED : LOSS_SAME;
 	return explained || !sample->is_short ? LOSS_CONGESTION : LOSS_WAITS;
 }

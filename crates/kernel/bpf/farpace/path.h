@@ -44,6 +44,9 @@
 #define FILLING_SAMPLES 8
 #define FILLING_TIME_OF 16
 
+/* A queue shows if it is so many times what round trips move by. */
+#define SHOWN 4
+
 #define MIN_ALPHA (3 * SEG)
 #define ALPHA_SHARE_OF 200
 #define MAX_ALPHA (300 * SEG)
@@ -190,6 +193,17 @@ static __always_inline bool path_is_queue_high(const struct path *p)
 static __always_inline bool path_is_queue_long(const struct path *p)
 {
 	return less(p->latest, path_base(p)) * (u64)FOREIGN_OF >= path_base(p);
+}
+
+/* Segments wait in a short queue, whoever sent them: the last round trip was longer than the empty path's by more than
+ * noise, and by more than a part of a segment takes at `best` bytes a second. */
+static __always_inline bool path_is_queue_short(const struct path *p, u64 best, u32 mss)
+{
+	u32 base = path_base(p);
+	u64 excess = less(p->latest, base);
+
+	return excess * STEP_OF >= base && excess << MOVEMENT_BITS >= SHOWN * p->movement &&
+	       segments_in(best, excess, mss) >= SEG / 2 && !path_is_queue_long(p);
 }
 
 /* The last round trips differ by no more than they usually move. */

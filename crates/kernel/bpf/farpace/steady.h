@@ -77,6 +77,7 @@ static __always_inline void farpace_loss_sample(const struct farpace *f, const s
 	sample->limited = round->limited;
 	sample->empty = queue == QUEUE_EMPTY;
 	sample->is_short = sample->empty || (queue == QUEUE_OWN && f->path.owns[0] <= farpace_alpha(f));
+	sample->queued = path_is_queue_short(&f->path, f->best, f->mss);
 	/* What ACKs wait on their way back is in flight, too. Without a queue round trips are longer by jitter
 	 * alone. */
 	rtt = sample->empty ? f->srtt : base + less(f->srtt, f->path.latest);

@@ -7,9 +7,11 @@
 //!
 //! * *Was more sent than came through?* If the loss is what was sent beyond the delivery rate, the window
 //!   falls to that rate. Where there is no queue, that happens twice in a row: a policer.
-//! * If not, the window stays. A burst is over in the next round trips, and is learned.
+//! * If not, the window stays. A burst is over in the next round trips, and is learned. Where a short queue
+//!   was too long the window comes down all the same, and nothing is learned.
 //! * If the loss goes on at the same window, the window falls to 0.7: the path goes on to lose as much,
-//!   which is learned, and a policer loses next to nothing.
+//!   which is learned, and a policer loses next to nothing. Where a short queue shows, that one has
+//!   overflowed, and the window does not fall so far.
 //!
 //! Chance can make that look like a policer, too. So losses at windows that it let pass are counted on
 //! ([`LossJudge::is_no_policer`]).
@@ -82,6 +84,8 @@ pub struct LossSample {
     pub empty: bool,
     /// There was none, or no more than this connection keeps there.
     pub short: bool,
+    /// Segments wait in a short queue, whoever sent them.
+    pub queued: bool,
     /// The part of what was sent that exceeded the delivery rate, if the window was in use.
     pub excess: f64,
     /// The window was in use.
@@ -150,6 +154,11 @@ struct LossTest {
     /// The same after that.
     after: (f64, f64),
     stage: LossStage,
+    /// The window came down in a short queue when the test began: that the loss has ended does not make it a
+    /// burst.
+    came_down: bool,
+    /// A short queue has shown meanwhile: it is no policer.
+    queued: bool,
 }
 
 /// What a test waits for.
@@ -233,7 +242,7 @@ impl LossJudge {
             if sample.limited && lost <= self.statistics.usual * n {
                 self.usual_excess += (sample.excess - self.usual_excess) * EXCESS_MEMORY;
             }
-            if sample.empty || lost <= self.statistics.usual * n {
+            if sample.empty && !sample.queued || lost <= self.statistics.usual * n {
                 self.statistics.learn(lost, n);
             }
             return LossVerdict::Usual;
@@ -241,17 +250,26 @@ impl LossJudge {
         (self.beyond, self.among) = (0.0, 0.0);
         let explained = (sample.excess - self.usual_excess) * n >= MIN_EXPLAINED_PART * lost;
         let stage = if explained { LossStage::Delivered } else { LossStage::Same };
-        self.explained = if explained && sample.empty { self.explained + 1 } else { 0 };
+        self.explained = if explained && sample.empty && !sample.queued { self.explained + 1 } else { 0 };
         if self.explained >= MIN_EXPLAINED && lost >= MIN_LOSSES {
             return self.lower((lost, n));
         }
         let trigger = (lost, n);
-        self.test = Some(LossTest { lag: LAG, before: trigger, trigger, stage, ..LossTest::default() });
+        self.test = Some(LossTest {
+            lag: LAG,
+            before: trigger,
+            trigger,
+            stage,
+            came_down: !sample.short && sample.queued,
+            queued: sample.queued,
+            ..LossTest::default()
+        });
         if explained || !sample.short { LossVerdict::Congestion } else { LossVerdict::Waits }
     }
 
     /// A sample while a test is under way.
     fn go_on(&mut self, mut test: LossTest, lost: f64, n: f64, sample: &LossSample) -> LossVerdict {
+        test.queued |= sample.queued;
         if test.lag > 0 {
             test.lag -= 1;
             test.before = (test.before.0 + lost, test.before.1 + n);
@@ -265,17 +283,19 @@ impl LossJudge {
         if test.stage != LossStage::Lower {
             if left < MIN_PERSISTING || test.after.0 <= self.statistics.usual * test.after.1 {
                 if test.stage == LossStage::Same {
-                    // It was a burst.
                     self.explained = 0;
-                    self.statistics.learn(test.before.0, test.before.1);
-                    self.statistics.learn(test.after.0, test.after.1);
+                    if !test.came_down {
+                        // It was a burst.
+                        self.statistics.learn(test.before.0, test.before.1);
+                        self.statistics.learn(test.after.0, test.after.1);
+                    }
                 }
                 return LossVerdict::Usual;
             }
             if !sample.short && test.stage == LossStage::Same {
                 return LossVerdict::Congestion;
             }
-            if !sample.empty || test.after.0 < MIN_LOSSES {
+            if !sample.empty || test.queued || test.after.0 < MIN_LOSSES {
                 return LossVerdict::Usual;
             }
             // A sample that was chosen for its losses says too much of what the path loses.

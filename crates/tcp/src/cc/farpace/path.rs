@@ -32,6 +32,10 @@ const MIN_FALL: f64 = 0.25;
 const MIN_FALL_MOVEMENTS: f64 = 4.0;
 /// ... since it was longer than this times what it was before.
 const MAX_CREEP: f64 = 1.05;
+/// A queue shows if it is so many times what round trips move by, ...
+const MIN_SHOWN_MOVEMENTS: f64 = 4.0;
+/// ... and this part of a segment: half of the line's rate may be that of others.
+const MIN_SHOWN: f64 = 0.5;
 /// A queue of others is at least this part of the base, and so many times alpha at the best rate seen, ...
 const MIN_FOREIGN: (f64, f64) = (0.05, 4.0);
 /// ... or this part: who comes late to a full queue has not seen a good rate.
@@ -200,6 +204,15 @@ impl PathModel {
     pub fn is_queue_long(&self) -> bool {
         let excess = self.latest.unwrap_or_default() - self.base();
         excess.as_secs_f64() >= MIN_FOREIGN.0 * self.base().as_secs_f64()
+    }
+
+    /// Segments wait in a short queue, whoever sent them: the last round trip exceeded the empty path's by
+    /// more than noise, and by more than a part of a segment takes at `best` segments a second. Longer queues
+    /// show whose they are.
+    pub fn is_queue_short(&self, best: f64) -> bool {
+        let excess = (self.latest.unwrap_or_default() - self.base()).as_secs_f64();
+        let least = (MIN_STEP * self.base().as_secs_f64()).max(MIN_SHOWN_MOVEMENTS * self.movement());
+        excess >= least && excess * best >= MIN_SHOWN && !self.is_queue_long()
     }
 
     /// Our part of the queue in the last round trip, segments.

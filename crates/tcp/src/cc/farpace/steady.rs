@@ -102,7 +102,8 @@ impl Farpace {
         };
         let short = empty || queue == QueueEstimate::Own && self.path.own() <= self.alpha();
         let limited = round.limited;
-        LossSample { lost: round.lost, delivered: round.delivered, empty, short, excess, limited }
+        let queued = self.path.is_queue_short(self.best / self.mss);
+        LossSample { lost: round.lost, delivered: round.delivered, empty, short, queued, excess, limited }
     }
 
     /// Beside others that know of congestion by losses alone.

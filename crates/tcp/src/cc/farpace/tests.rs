@@ -171,7 +171,7 @@ fn a_median_counts_for_all_its_round_trips() {
 
 /// A round trip without a queue, in which nothing was sent that did not come through but for the losses.
 fn lossy(lost: f64, delivered: f64) -> LossSample {
-    LossSample { lost, delivered, empty: true, short: true, excess: 0.0, limited: true }
+    LossSample { lost, delivered, empty: true, short: true, queued: false, excess: 0.0, limited: true }
 }
 
 /// Breaks: a satellite in rain: a tenth is lost at any rate. The first time it is suspicious, and when it
@@ -206,6 +206,7 @@ fn congestion_is_not_learned() {
                 delivered: w - lost,
                 empty,
                 short: empty,
+                queued: !empty,
                 excess: lost / w,
                 limited: true,
             }) {
@@ -220,6 +221,52 @@ fn congestion_is_not_learned() {
         assert!(cuts > 5, "{cuts}");
         assert!(lost_in_all / 400.0 < 0.01, "{lost_in_all}");
     }
+}
+
+/// Breaks: two connections behind a short queue: what the first has lost when the second came, and the window
+/// came down for, counts as the path's, and it holds the queue full from then on.
+#[test]
+fn an_overflow_that_a_cut_has_ended_is_not_learned() {
+    let verdicts = |short| {
+        let mut judge = LossJudge::default();
+        // What ends without a cut is a burst.
+        let first = judge.judge(&LossSample { empty: false, short, queued: true, ..lossy(24.0, 376.0) });
+        (0..4).for_each(|_| _ = judge.judge(&lossy(0.0, 400.0)));
+        (0..6).for_each(|_| _ = judge.judge(&lossy(2.0, 398.0)));
+        (first, judge.judge(&lossy(10.0, 390.0)))
+    };
+    assert_eq!(verdicts(false), (LossVerdict::Congestion, LossVerdict::Waits));
+    assert_eq!(verdicts(true), (LossVerdict::Waits, LossVerdict::Usual));
+}
+
+/// Breaks: a few segments of a window wait in a short queue that another connection has filled. That is no
+/// queue of this one, so its losses pass for a policer's, and it follows CUBIC beside a flow that does not.
+#[test]
+fn a_short_queue_of_others_is_no_policer() {
+    let verdicts = |queued| {
+        let mut judge = LossJudge::default();
+        let sample = |_| judge.judge(&LossSample { queued, excess: 0.2, ..lossy(15.0, 60.0) });
+        (0..20).map(sample).any(|verdict| verdict == LossVerdict::Persistent)
+    };
+    assert!(verdicts(false) && !verdicts(true));
+}
+
+/// Breaks: jitter, or what a single segment takes, is a queue of others; or none is where round trips are
+/// longer by eight segments of ten, of which this connection has next to none.
+#[test]
+fn a_short_queue_shows_beyond_noise() {
+    let shows = |rtt: u64, best: f64| {
+        let mut path = PathModel::default();
+        for (round, rtt) in [500_000, 500_000, 500_000, rtt].into_iter().enumerate() {
+            (0..8).for_each(|_| path.sample(Span::from_micros(rtt)));
+            path.end_round(ms(500 * round as u64), 20.0, 3.0, best);
+        }
+        path.is_queue_short(best)
+    };
+    assert!(shows(510_000, 100.0));
+    assert!(!shows(504_000, 100.0), "less than a hundredth");
+    assert!(!shows(510_000, 40.0), "four tenths of a segment");
+    assert!(!shows(530_000, 100.0), "a long queue");
 }
 
 /// Breaks: bursts of losses pass for a policer, which the window must stay below.
