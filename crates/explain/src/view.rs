@@ -141,7 +141,9 @@ pub struct View<'a> {
     pub deep: Span,
     /// Parts of the transfer, in order: a path may change its rate.
     parts: Vec<TransferPart>,
-    /// The same for queues between the sender and the capture point alone.
+    /// The most that stood in the queue of the path, in bytes, by the rate and the large delay of each part.
+    pub(crate) longest_queue: f64,
+    /// The same as `deep` for queues between the sender and the capture point alone.
     pub deep_near: Span,
 }
 
@@ -171,12 +173,15 @@ impl<'a> View<'a> {
             capacity: 0.0,
             deep: Span::ZERO,
             parts: Vec::new(),
+            longest_queue: 0.0,
             deep_near: Span::ZERO,
         };
         view.capacity = capacity(&view.stretches, base);
         view.stretches = stretches(half, view.capacity, mss);
         view.deep = deep(view.stretches.iter().filter_map(|s| s.peak));
         view.parts = parts(&view.stretches, base, end.since(start));
+        let queues = view.parts.iter().map(|part| part.capacity * part.deep.as_secs_f64());
+        view.longest_queue = queues.fold(0.0, f64::max);
         let near = view.half.trips.near.min;
         view.deep_near =
             deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));

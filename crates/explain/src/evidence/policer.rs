@@ -59,9 +59,9 @@ fn unseen(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::Policer).map(|e| e.losses).sum();
     let places = transfer.episodes_of(Cause::Policer).count();
     let evidence = format!(
-        "{} lost in {} without a queue; later segments of bursts are lost more often than others, as in a \
-         token bucket, but also such that came alone: other connections, which are not in this capture, \
-         use it as well, so that its rate is not known",
+        "{} lost in {} while no queue stood. Later segments of bursts were lost more often than others, as \
+         a token bucket does it. Segments that were sent alone were lost as well, so other connections use \
+         the same bucket. These are not in this capture, so the rate of the bucket is not known",
         count(losses, "segment was", "segments were"),
         count(places as u64, "place", "places"),
     );
