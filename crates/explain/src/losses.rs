@@ -54,10 +54,23 @@ pub struct Pattern {
     pub full_queue: bool,
     /// Losses depend on what was sent before them, and no queue stood: a bucket that others fill as well.
     pub bucket: bool,
+    /// The first round trip in which a part of the segments got through, and no queue stood.
+    pub thinned: Option<Thinned>,
     /// Half of the episodes that were repaired without a timeout have no longer runs; 0 if there are few.
     pub usual_run: f64,
     /// The commonest cause.
     pub main: Option<Cause>,
+}
+
+/// A round trip in which something let a part of the segments pass, and kept no queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thinned {
+    /// Segments lost.
+    pub lost: u32,
+    /// In so many runs, between which others got through.
+    pub runs: u32,
+    /// Of so many segments.
+    pub of: u32,
 }
 
 impl Pattern {
@@ -78,6 +91,7 @@ impl Pattern {
         // What losses have in common is asked of those that no queue explains.
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
         let mut real = if rest.is_empty() { real } else { rest };
+        let thinned = real.iter().find_map(|e| thinned(view, e));
         let (early, first) = early(view, &real);
         let begins = early < MAX_CHANCE && real.len() >= first + MIN_LATER;
         let start = real.get(first.saturating_sub(1)).filter(|_| begins).map(|e| e.passed);
@@ -109,7 +123,9 @@ impl Pattern {
             same_queue: same_queue(view, &real),
             rank,
             full_queue: rank.is_some_and(|rank| is_full_queue(rank, &real)),
-            bucket: rank.is_some_and(|rank| rank < MAX_RANK) && is_shared_bucket(view, &real),
+            bucket: rank.is_some_and(|rank| rank < MAX_RANK)
+                && (thinned.is_some() || is_shared_bucket(view, &real)),
+            thinned,
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
@@ -165,6 +181,14 @@ const MAX_RANK: f64 = 0.67;
 const MAX_CHANCE_RANK: f64 = 0.003;
 /// What stands in a queue that is full, as a share of the most that stood there.
 const MIN_FILLED: f64 = 0.5;
+/// What a round trip loses where more comes than something takes: segments, their share of all in that time,
+/// the runs that they lie in, and the mean length of these. Chance, and bursts, do not make that.
+const MIN_THINNED: u32 = 8;
+const MIN_THINNED_SHARE: f64 = 0.2;
+const MIN_THINNED_RUNS: u32 = 4;
+const MAX_THINNED_RUN: u32 = 5;
+/// Segments that wait at such a time where there is no queue.
+const MAX_WAITING: f64 = 1.5;
 /// The flight at losses varies by no more.
 const MAX_SPREAD: f64 = 0.15;
 
@@ -213,6 +237,23 @@ fn behind(view: &View<'_>, episodes: &[&Episode]) -> f64 {
     let all: u64 = view.half.bursts.iter().sum();
     let there: u64 = view.half.bursts.iter().skip(bucket).sum();
     libm::pow(there as f64 / (all as f64).max(1.0), episodes.len() as f64)
+}
+
+/// More came than a place on the path takes, so that it dropped what was too much, segment by segment. A queue
+/// is full at such a time; a bucket delays nothing.
+fn thinned(view: &View<'_>, e: &Episode) -> Option<Thinned> {
+    let mss = f64::from(view.mss.max(1));
+    let all = e.passed_last.saturating_sub(e.passed) as f64 / mss + 1.0;
+    let through = (all - f64::from(e.losses)).max(1.0) * mss / e.end.since(e.start).as_secs_f64().max(1e-6);
+    let slower = view.half.line_rate().map_or(through, |line| line.min(through));
+    let waits = e.queued.as_secs_f64() * slower / mss;
+    let many = e.losses >= MIN_THINNED && f64::from(e.losses) >= MIN_THINNED_SHARE * all;
+    let alternate = e.runs * MAX_THINNED_RUN >= e.losses && e.runs >= MIN_THINNED_RUNS;
+    (many && alternate && waits < MAX_WAITING && view.sees_near_queues()).then_some(Thinned {
+        lost: e.losses,
+        runs: e.runs,
+        of: all as u32,
+    })
 }
 
 /// How evenly high the flight was when losses came: a limit that is always the same, or chance. Where it

@@ -67,6 +67,8 @@ pub struct Episode {
     pub flight: u32,
     /// Data that had passed the capture point before the first of them.
     pub passed: u64,
+    /// The same before the last of them.
+    pub passed_last: u64,
     /// Bytes lost.
     pub bytes: u64,
     /// Bytes of the longest segment that was lost.
@@ -437,6 +439,7 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
             e.burst = (e.burst * n + f64::from(loss.burst)) / (n + 1.0);
             e.losses += 1;
             e.end = loss.sent;
+            e.passed_last = loss.passed;
             e.last = e.last.max(loss.offset + u64::from(loss.len));
             e.resent = if loss.resent < e.resent { loss.resent } else { e.resent };
             e.repaired = e.repaired.max(loss.resent);
@@ -469,6 +472,7 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
             frames: (loss.frame, loss.resent_frame),
             flight: loss.flight,
             passed: loss.passed,
+            passed_last: loss.passed,
             bytes: u64::from(loss.len),
             longest: loss.len,
             again: u32::from(loss.copy),
