@@ -64,6 +64,9 @@ mod tests {
         assert_eq!(mean_at_least(0.5, 10), 1.0);
         assert!(mean_at_least(0.98, 4) < 1e-5);
         assert_eq!(both_by_chance(1.0, 1.0), 1.0);
-        assert!((both_by_chance(0.05, 0.05) - 0.017_478_7).abs() < 1e-6, "chi-squared, four degrees of freedom");
+        assert!(
+            (both_by_chance(0.05, 0.05) - 0.017_478_7).abs() < 1e-6,
+            "chi-squared, four degrees of freedom"
+        );
     }
 }
