@@ -362,6 +362,36 @@ mod tests {
         assert!(paragraph(&verdict(Cause::Congestion, true)).contains("Nothing is wrong"));
     }
 
+    /// Breaks: where a fault takes a part of a transfer that a limit bounds, the paragraph advises what helps
+    /// against the limit and is silent about the fault; or a cure is wider than the text.
+    #[test]
+    fn the_cure_is_that_of_the_fault() {
+        let mut d = verdict(Cause::Congestion, false);
+        d.end = d.start + Span::from_secs(10);
+        let finding = |cause: Cause, time: Span, cure: &str| Finding {
+            cause,
+            time,
+            confidence: 0.9,
+            evidence: "frame 7".to_owned(),
+            frames: Vec::new(),
+            filter: String::new(),
+            cure: cure.to_owned(),
+            first: None,
+        };
+        d.findings = vec![
+            finding(Cause::Congestion, Span::from_secs(8), "a faster path"),
+            finding(Cause::SmallQueue, Span::from_secs(2), &"pace ".repeat(40)),
+        ];
+        let text = paragraph(&d);
+        assert!(
+            text.contains("Small queue took 20 % as well. What helps against small queue: pace"),
+            "{text}"
+        );
+        assert!(!text.contains("a faster path"), "{text}");
+        let told = event(1, &d.findings[1], &d, None);
+        assert!(told.lines().all(|line| line.len() <= MAX_TEXT_WIDTH), "{told}");
+    }
+
     /// Breaks: a reset that ended a transfer is told last, without a cure, or with that of the path.
     #[test]
     fn a_reset_is_told_first_with_its_own_cure() {

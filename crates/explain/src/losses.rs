@@ -92,6 +92,9 @@ impl Pattern {
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
         let mut real = if rest.is_empty() { real } else { rest };
         let thinned = real.iter().find_map(|e| thinned(view, e));
+        // A bucket is asked for all of them: it drops in the first flights and later.
+        let bucket = rank(&real).is_some_and(|rank| rank < MAX_RANK)
+            && (thinned.is_some() || is_shared_bucket(view, &real));
         let (early, first) = early(view, &real);
         let begins = early < MAX_CHANCE && real.len() >= first + MIN_LATER;
         let start = real.get(first.saturating_sub(1)).filter(|_| begins).map(|e| e.passed);
@@ -123,8 +126,7 @@ impl Pattern {
             same_queue: same_queue(view, &real),
             rank,
             full_queue: rank.is_some_and(|rank| is_full_queue(rank, &real)),
-            bucket: rank.is_some_and(|rank| rank < MAX_RANK)
-                && (thinned.is_some() || is_shared_bucket(view, &real)),
+            bucket,
             thinned,
             episodes: real.len(),
             pervasive: real.len() >= 4,
@@ -179,6 +181,8 @@ const MIN_QUEUE: Span = Span::from_micros(200);
 const MIN_RANK: f64 = 0.8;
 const MAX_RANK: f64 = 0.67;
 const MAX_CHANCE_RANK: f64 = 0.003;
+/// Bursts of losses that come within a round trip.
+const MAX_BURSTS: u32 = 2;
 /// What stands in a queue that is full, as a share of the most that stood there.
 const MIN_FILLED: f64 = 0.5;
 /// What a round trip loses where more comes than something takes: segments, their share of all in that time,
@@ -307,8 +311,9 @@ fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     // Where the rate changes, the same queue delays more at other times.
     let long = e.queued * 5 > deep * 2 || e.queued > least && view.is_longest_queue(e.start, e.queued);
     // A queue that drops several in a row is full, and as full at all times, whatever its rate is. A queue
-    // that is managed drops one at a time.
+    // that is managed drops one at a time; one that overflows in a start drops in many places.
     let full = e.run < MIN_RUN
+        || e.runs > MAX_BURSTS
         || rate * e.queued.as_secs_f64() >= MIN_FILLED * view.longest_queue
         || e.queued.as_secs_f64() >= MIN_FILLED * view.deep.as_secs_f64();
     e.queued > least / 2 && deep.max(e.queued) > least && long && full
