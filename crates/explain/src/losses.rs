@@ -185,10 +185,11 @@ const MAX_CHANCE_RANK: f64 = 0.003;
 const MAX_BURSTS: u32 = 2;
 /// What stands in a queue that is full, as a share of the most that stood there.
 const MIN_FILLED: f64 = 0.5;
-/// What a round trip loses where more comes than something takes: segments, their share of all in that time,
-/// the runs that they lie in, and the mean length of these. Chance, and bursts, do not make that.
+/// What a round trip loses where more comes than something takes: segments, their share of all in that time, at
+/// least and at most, the runs that they lie in, and the mean length of these. Chance, and bursts, do not make that.
 const MIN_THINNED: u32 = 8;
 const MIN_THINNED_SHARE: f64 = 0.2;
+const MAX_THINNED_SHARE: f64 = 0.9;
 const MIN_THINNED_RUNS: u32 = 4;
 const MAX_THINNED_RUN: u32 = 5;
 /// Segments that wait at such a time where there is no queue.
@@ -251,9 +252,12 @@ fn thinned(view: &View<'_>, e: &Episode) -> Option<Thinned> {
     let through = (all - f64::from(e.losses)).max(1.0) * mss / e.end.since(e.start).as_secs_f64().max(1e-6);
     let slower = view.half.line_rate().map_or(through, |line| line.min(through));
     let waits = e.queued.as_secs_f64() * slower / mss;
-    let many = e.losses >= MIN_THINNED && f64::from(e.losses) >= MIN_THINNED_SHARE * all;
+    let lost = f64::from(e.losses);
+    let many = e.losses >= MIN_THINNED && lost >= MIN_THINNED_SHARE * all;
+    // A part got through. After a timeout also what has arrived is sent again.
+    let part = lost <= MAX_THINNED_SHARE * all && e.timeouts == 0;
     let alternate = e.runs * MAX_THINNED_RUN >= e.losses && e.runs >= MIN_THINNED_RUNS;
-    (many && alternate && waits < MAX_WAITING && view.sees_near_queues()).then_some(Thinned {
+    (many && part && alternate && waits < MAX_WAITING && view.sees_near_queues()).then_some(Thinned {
         lost: e.losses,
         runs: e.runs,
         of: all as u32,
