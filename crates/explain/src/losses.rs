@@ -185,8 +185,9 @@ const MAX_CHANCE_RANK: f64 = 0.003;
 const MAX_BURSTS: u32 = 2;
 /// What stands in a queue that is full, as a share of the most that stood there.
 const MIN_FILLED: f64 = 0.5;
-/// What a round trip loses where more comes than something takes: segments, their share of all in that time, at
-/// least and at most, the runs that they lie in, and the mean length of these. Chance, and bursts, do not make that.
+/// What a round trip loses where more comes than something takes: segments, their share of all in that time,
+/// at least and at most, the runs that they lie in, and the mean length of these. Chance, and bursts, do not
+/// make that.
 const MIN_THINNED: u32 = 8;
 const MIN_THINNED_SHARE: f64 = 0.2;
 const MAX_THINNED_SHARE: f64 = 0.9;
@@ -244,8 +245,8 @@ fn behind(view: &View<'_>, episodes: &[&Episode]) -> f64 {
     libm::pow(there as f64 / (all as f64).max(1.0), episodes.len() as f64)
 }
 
-/// More came than a place on the path takes, so that it dropped what was too much, segment by segment. A queue
-/// is full at such a time; a bucket delays nothing.
+/// More came than a place on the path takes, so that it dropped what was too much, segment by segment. A
+/// queue is full at such a time; a bucket delays nothing.
 fn thinned(view: &View<'_>, e: &Episode) -> Option<Thinned> {
     let mss = f64::from(view.mss.max(1));
     let all = e.passed_last.saturating_sub(e.passed) as f64 / mss + 1.0;

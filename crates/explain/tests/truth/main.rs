@@ -349,7 +349,8 @@ fn a_small_queue_is_told_by_the_delay_at_its_losses() {
 }
 
 /// Breaks: behind the path, where its delay is not seen, a queue of a few packets passes for bursts or chance
-/// as soon as one loss comes late; or losses by chance behind a start that overflows such a queue pass for it.
+/// as soon as one loss comes late; or losses by chance behind a start that overflows such a queue pass for
+/// it.
 #[test]
 fn a_small_queue_is_told_by_its_losses_in_the_first_flights() {
     for seed in [700273, 700633, 701073, 701113] {
@@ -381,8 +382,8 @@ fn the_longest_of_many_bursts_is_one_of_them() {
     }
 }
 
-/// Breaks: without the handshake the first round trip, of which nothing is known then, is a pause of the path,
-/// or a program that pauses is held back by a window of unknown scale.
+/// Breaks: without the handshake the first round trip, of which nothing is known then, is a pause of the
+/// path, or a program that pauses is held back by a window of unknown scale.
 #[test]
 fn healthy_transfers_are_healthy_without_the_handshake() {
     for (seed, places) in [(710166, 0..3), (710054, 0..3), (710238, 0..3), (710010, 1..3)] {
