@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// Longest line of running text.
 const MAX_TEXT_WIDTH: usize = 100;
+/// Before the lines below an event.
+const INDENT: &str = "   ";
 
 /// Everything, for a terminal with `width` columns; none: no table is wrapped.
 pub fn text(all: &[ExaminedFile], pair: Option<&CapturePair>, width: Option<usize>) -> String {
@@ -213,15 +215,22 @@ pub(crate) fn paragraph(d: &Diagnosis) -> String {
         .filter(|f| f.time.as_secs_f64() >= 0.05 * d.duration().as_secs_f64())
         .collect();
     for fault in faults.iter().take(3) {
-        let _ = write!(text, "{} took {} as well. ", capital(fault.cause.info().title), seconds(fault.time));
+        let took = fault.time.as_secs_f64() / d.duration().as_secs_f64() * 100.0;
+        let _ = write!(text, "{} took {took:.0} % as well. ", capital(fault.cause.info().title));
     }
-    // Where the reset is all that is wrong, nothing else needs a cure.
-    let needs_cure = reset.is_none() || info.kind == Kind::Fault;
-    if let Some(finding) = d.findings.iter().find(|f| f.cause == d.dominant)
+    // Where the reset is all that is wrong, nothing else needs a cure. A limit that every transfer has needs
+    // none where something is wrong besides it.
+    let dominant = d.findings.iter().find(|f| f.cause == d.dominant);
+    let cured = if info.kind == Kind::Fault { dominant } else { faults.first().copied().or(dominant) };
+    if let Some(finding) = cured
         && !d.healthy
-        && needs_cure
+        && (reset.is_none() || finding.cause.info().kind == Kind::Fault)
     {
-        let _ = write!(text, "What helps: {}.", finding.cure);
+        let against = match finding.cause == d.dominant {
+            true => String::new(),
+            false => format!(" against {}", finding.cause.info().title),
+        };
+        let _ = write!(text, "What helps{against}: {}.", finding.cure);
     }
     text.trim_end().to_owned()
 }
@@ -282,12 +291,14 @@ pub(crate) fn event(number: usize, f: &Finding, d: &Diagnosis, width: Option<usi
     if !f.frames.is_empty() {
         let frames: Vec<String> = f.frames.iter().take(12).map(|n| format!("#{n}")).collect();
         let more = if f.frames.len() > 12 { ", ..." } else { "" };
-        let _ = write!(text, "\n   Packets: {}{more}", frames.join(" "));
+        let _ = write!(text, "\n{INDENT}Packets: {}{more}", frames.join(" "));
     }
     if !f.filter.is_empty() {
-        let _ = write!(text, "\n   Wireshark: {}", f.filter);
+        let _ = write!(text, "\n{INDENT}Wireshark: {}", f.filter);
     }
-    let _ = write!(text, "\n   Cure: {}\n", fill(&f.cure).replace('\n', "\n   "));
+    let within = width.unwrap_or(MAX_TEXT_WIDTH).min(MAX_TEXT_WIDTH).saturating_sub(INDENT.len());
+    let cure = farpace_report::fill(&format!("Cure: {}", f.cure), within);
+    let _ = write!(text, "\n{INDENT}{}\n", cure.replace('\n', &format!("\n{INDENT}")));
     text
 }
 
@@ -349,6 +360,36 @@ mod tests {
         let text = paragraph(&verdict(Cause::ZeroWindow, true));
         assert!(text.contains("The network is not at fault: the receiving program"), "{text}");
         assert!(paragraph(&verdict(Cause::Congestion, true)).contains("Nothing is wrong"));
+    }
+
+    /// Breaks: where a fault takes a part of a transfer that a limit bounds, the paragraph advises what helps
+    /// against the limit and is silent about the fault; or a cure is wider than the text.
+    #[test]
+    fn the_cure_is_that_of_the_fault() {
+        let mut d = verdict(Cause::Congestion, false);
+        d.end = d.start + Span::from_secs(10);
+        let finding = |cause: Cause, time: Span, cure: &str| Finding {
+            cause,
+            time,
+            confidence: 0.9,
+            evidence: "frame 7".to_owned(),
+            frames: Vec::new(),
+            filter: String::new(),
+            cure: cure.to_owned(),
+            first: None,
+        };
+        d.findings = vec![
+            finding(Cause::Congestion, Span::from_secs(8), "a faster path"),
+            finding(Cause::SmallQueue, Span::from_secs(2), &"pace ".repeat(40)),
+        ];
+        let text = paragraph(&d);
+        assert!(
+            text.contains("Small queue took 20 % as well. What helps against small queue: pace"),
+            "{text}"
+        );
+        assert!(!text.contains("a faster path"), "{text}");
+        let told = event(1, &d.findings[1], &d, None);
+        assert!(told.lines().all(|line| line.len() <= MAX_TEXT_WIDTH), "{told}");
     }
 
     /// Breaks: a reset that ended a transfer is told last, without a cure, or with that of the path.

@@ -318,10 +318,16 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         let pressed = slice.waited(Wait::Window);
         if !pressed.is_zero() {
             let full = label == Cause::Congestion && queue_is_ours(view, at);
+            let pauses = slice.short > 0 && slice.waited(Wait::Program) * 2 > pressed;
             let limit = match () {
                 () if full => Cause::Congestion,
                 () if grows(view, at) => Cause::SlowStart,
-                () => window(view, at),
+                () => match window(view, at) {
+                    // A window of unknown scale is at least what was sent. A program that pauses meanwhile
+                    // does not fill one.
+                    Cause::ReceiveWindow if !view.half.knows_windows() && pauses => label,
+                    cause => cause,
+                },
             };
             time.add(limit, pressed);
         }

@@ -34,6 +34,6 @@ pub use control::Control;
 pub use diagnosis::{Diagnosis, MIN_SHARE, Share, diagnose};
 pub use filter::{FilterError, FlowFilter};
 pub use finding::Finding;
-pub use losses::Pattern;
+pub use losses::{Pattern, Thinned};
 pub use policing::policing;
 pub use view::{Episode, Stretch, Vantage, View};

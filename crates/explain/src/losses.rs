@@ -4,7 +4,7 @@ use crate::bucket::Policing;
 use crate::cause::Cause;
 use crate::flow::{Stall, Trigger, Wait};
 use crate::policing::is_shared_bucket;
-use crate::statistics::{at_least, mean_at_least, median};
+use crate::statistics::{at_least, both_by_chance, mean_at_least, median};
 use crate::view::{Episode, Vantage, View};
 use farpace_units::{Instant, Span};
 use std::ops::RangeInclusive;
@@ -36,8 +36,11 @@ pub struct Pattern {
     pub clumped: bool,
     /// Most episodes begin at the same place in a burst: where the queue is full.
     pub same_place: bool,
-    /// How likely chance alone would put all losses as near to the beginning as they are.
+    /// How likely chance alone would put the losses as near to the beginning as they are.
     pub early: f64,
+    /// The first flights overflowed a queue, and later losses, which the rest of this is about, are others:
+    /// the data that had passed before the last loss of the first flights.
+    pub start: Option<u64>,
     /// How likely chance alone would put each episode as far behind the beginning of a burst as they all are.
     pub behind: f64,
     /// The flight was about the same when losses came, and varied more at other times.
@@ -51,10 +54,23 @@ pub struct Pattern {
     pub full_queue: bool,
     /// Losses depend on what was sent before them, and no queue stood: a bucket that others fill as well.
     pub bucket: bool,
+    /// The first round trip in which a part of the segments got through, and no queue stood.
+    pub thinned: Option<Thinned>,
     /// Half of the episodes that were repaired without a timeout have no longer runs; 0 if there are few.
     pub usual_run: f64,
     /// The commonest cause.
     pub main: Option<Cause>,
+}
+
+/// A round trip in which something let a part of the segments pass, and kept no queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thinned {
+    /// Segments lost.
+    pub lost: u32,
+    /// In so many runs, between which others got through.
+    pub runs: u32,
+    /// Of so many segments.
+    pub of: u32,
 }
 
 impl Pattern {
@@ -74,7 +90,17 @@ impl Pattern {
         let queued = real.iter().filter(|e| is_queued(view, e)).count() as f64 / real.len() as f64;
         // What losses have in common is asked of those that no queue explains.
         let rest: Vec<&Episode> = real.iter().copied().filter(|e| !is_queued(view, e)).collect();
-        let real = if rest.is_empty() { real } else { rest };
+        let mut real = if rest.is_empty() { real } else { rest };
+        let thinned = real.iter().find_map(|e| thinned(view, e));
+        // A bucket is asked for all of them: it drops in the first flights and later.
+        let bucket = rank(&real).is_some_and(|rank| rank < MAX_RANK)
+            && (thinned.is_some() || is_shared_bucket(view, &real));
+        let (early, first) = early(view, &real);
+        let begins = early < MAX_CHANCE && real.len() >= first + MIN_LATER;
+        let start = real.get(first.saturating_sub(1)).filter(|_| begins).map(|e| e.passed);
+        if begins {
+            real.drain(..first);
+        }
         let fast: Vec<f64> = real.iter().filter(|e| e.timeouts == 0).map(|e| f64::from(e.run)).collect();
         let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
         let losses: f64 = real.iter().map(|e| f64::from(e.losses)).sum();
@@ -87,18 +113,21 @@ impl Pattern {
         });
         let usual = positions.sum::<f64>() / all.max(1.0);
         let weighted = real.iter().map(|e| f64::from(e.losses) * f64::from(e.losses)).sum::<f64>() / losses;
+        let rank = rank(&real);
         let per_round = losses / (view.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-4)).max(1.0);
         Pattern {
             clumped: weighted >= 4.0 && weighted > 4.0 * per_round,
-            early: early(view, &real),
+            early,
+            start,
             usual_run,
             behind: behind(view, &real),
             same_place: same_place(&real),
             same_flight: same_flight(view, &real),
             same_queue: same_queue(view, &real),
-            rank: rank(&real),
-            full_queue: full_queue(&real),
-            bucket: rank(&real).is_some_and(|rank| rank < MAX_RANK) && is_shared_bucket(view, &real),
+            rank,
+            full_queue: rank.is_some_and(|rank| is_full_queue(rank, &real)),
+            bucket,
+            thinned,
             episodes: real.len(),
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
@@ -120,18 +149,22 @@ const MIN_RUN: u32 = 3;
 const MIN_IN_RUNS: f64 = 0.4;
 /// Runs of losses of which the usual length is known.
 const MIN_RUNS: usize = 4;
-/// Where runs end by chance after each packet, one in fifty is so many times as long as the mean.
-const LONG_RUN: f64 = 4.0;
+/// Where runs end by chance after each packet, the longest of `n` has `ln n` times the mean as a rule, and in
+/// one of twenty cases this times the mean more.
+const LONGER: f64 = 3.0;
 
 /// A run of losses that is no longer than bursts are on this path.
 pub(crate) fn is_usual_run(pattern: &Pattern, segments: f64) -> bool {
-    pattern.usual_run >= 2.0 && segments <= LONG_RUN * pattern.usual_run
+    let longest = libm::log(pattern.fast.max(1) as f64) + LONGER;
+    pattern.usual_run >= 2.0 && segments <= longest * pattern.usual_run
 }
 
 /// Segments in flight without which what is lost may be a tail.
 const MIN_FLIGHT: u32 = 4;
-/// What chance does so rarely is no chance: the product of two likelihoods.
+/// What chance does so rarely is no chance.
 const MAX_CHANCE: f64 = 0.01;
+/// Episodes behind the first flights that are judged by themselves.
+const MIN_LATER: usize = 4;
 /// A queue takes a few packets of a burst before it overflows.
 const MIN_POSITION: f64 = 2.5;
 /// The class of positions (in powers of two) that begins behind it.
@@ -148,6 +181,20 @@ const MIN_QUEUE: Span = Span::from_micros(200);
 const MIN_RANK: f64 = 0.8;
 const MAX_RANK: f64 = 0.67;
 const MAX_CHANCE_RANK: f64 = 0.003;
+/// Bursts of losses that come within a round trip.
+const MAX_BURSTS: u32 = 2;
+/// What stands in a queue that is full, as a share of the most that stood there.
+const MIN_FILLED: f64 = 0.5;
+/// What a round trip loses where more comes than something takes: segments, their share of all in that time,
+/// at least and at most, the runs that they lie in, and the mean length of these. Chance, and bursts, do not
+/// make that.
+const MIN_THINNED: u32 = 8;
+const MIN_THINNED_SHARE: f64 = 0.2;
+const MAX_THINNED_SHARE: f64 = 0.9;
+const MIN_THINNED_RUNS: u32 = 4;
+const MAX_THINNED_RUN: u32 = 5;
+/// Segments that wait at such a time where there is no queue.
+const MAX_WAITING: f64 = 1.5;
 /// The flight at losses varies by no more.
 const MAX_SPREAD: f64 = 0.15;
 
@@ -166,16 +213,22 @@ fn same_place(episodes: &[&Episode]) -> bool {
     episodes.len() >= 5 && (4.0..100.0).contains(&usual) && near * 10 >= episodes.len() * 8
 }
 
-/// The share of the data that had passed before the last loss, to the power of the number of runs of losses;
-/// nothing if most losses belong to the first flights.
-fn early(view: &View<'_>, episodes: &[&Episode]) -> f64 {
+/// How likely chance would put so many runs of losses so near to the beginning, and how many episodes these
+/// are: the least over the runs, each held against the part of the data that had passed before it.
+fn early(view: &View<'_>, episodes: &[&Episode]) -> (f64, usize) {
     let bytes = (view.half.counts.bytes as f64).max(1.0);
-    let share = |e: &Episode| e.passed as f64 / bytes;
-    let last = episodes.iter().map(|e| share(e)).fold(0.0, f64::max);
     // Losses in a row tell as much as one.
     let all: u32 = episodes.iter().map(|e| e.runs).sum();
-    let first: u32 = episodes.iter().filter(|e| share(e) < 0.02).map(|e| e.runs).sum();
-    if first >= 3 && first * 5 >= all * 3 { 0.0 } else { libm::pow(last, f64::from(all)) }
+    let (mut least, mut first, mut by_then) = (1.0, 0, 0);
+    for (at, e) in episodes.iter().enumerate() {
+        by_then += e.runs;
+        let chance = at_least(by_then as usize, all as usize, (e.passed as f64 / bytes).min(1.0));
+        if chance < least {
+            (least, first) = (chance, at + 1);
+        }
+    }
+    // It is looked for at as many places.
+    ((least * episodes.len() as f64).min(1.0), first)
 }
 
 /// The share of segments that lie as far behind the beginning of a burst as all episodes do, to the power of
@@ -190,6 +243,26 @@ fn behind(view: &View<'_>, episodes: &[&Episode]) -> f64 {
     let all: u64 = view.half.bursts.iter().sum();
     let there: u64 = view.half.bursts.iter().skip(bucket).sum();
     libm::pow(there as f64 / (all as f64).max(1.0), episodes.len() as f64)
+}
+
+/// More came than a place on the path takes, so that it dropped what was too much, segment by segment. A
+/// queue is full at such a time; a bucket delays nothing.
+fn thinned(view: &View<'_>, e: &Episode) -> Option<Thinned> {
+    let mss = f64::from(view.mss.max(1));
+    let all = e.passed_last.saturating_sub(e.passed) as f64 / mss + 1.0;
+    let through = (all - f64::from(e.losses)).max(1.0) * mss / e.end.since(e.start).as_secs_f64().max(1e-6);
+    let slower = view.half.line_rate().map_or(through, |line| line.min(through));
+    let waits = e.queued.as_secs_f64() * slower / mss;
+    let lost = f64::from(e.losses);
+    let many = e.losses >= MIN_THINNED && lost >= MIN_THINNED_SHARE * all;
+    // A part got through. After a timeout also what has arrived is sent again.
+    let part = lost <= MAX_THINNED_SHARE * all && e.timeouts == 0;
+    let alternate = e.runs * MAX_THINNED_RUN >= e.losses && e.runs >= MIN_THINNED_RUNS;
+    (many && part && alternate && waits < MAX_WAITING && view.sees_near_queues()).then_some(Thinned {
+        lost: e.losses,
+        runs: e.runs,
+        of: all as u32,
+    })
 }
 
 /// How evenly high the flight was when losses came: a limit that is always the same, or chance. Where it
@@ -212,6 +285,7 @@ fn same_queue(view: &View<'_>, episodes: &[&Episode]) -> bool {
         && view.deep.as_secs_f64() <= 1.5 * usual
 }
 
+/// The mean rank of the round trips at losses.
 fn rank(episodes: &[&Episode]) -> Option<f64> {
     let known = episodes.iter().filter_map(|e| e.rank);
     let (sum, n) = known.fold((0.0, 0u32), |(sum, n), rank| (sum + rank, n + 1));
@@ -219,9 +293,9 @@ fn rank(episodes: &[&Episode]) -> Option<f64> {
 }
 
 /// A queue that overflows delays most when it does. By chance losses come while as many others wait longer.
-fn full_queue(episodes: &[&Episode]) -> bool {
+fn is_full_queue(mean_rank: f64, episodes: &[&Episode]) -> bool {
     let known = episodes.iter().filter(|e| e.rank.is_some()).count();
-    rank(episodes).is_some_and(|mean| mean >= MIN_RANK && mean_at_least(mean, known) < MAX_CHANCE_RANK)
+    mean_rank >= MIN_RANK && mean_at_least(mean_rank, known) < MAX_CHANCE_RANK
 }
 
 /// Standard deviation over mean; infinite for fewer than five.
@@ -238,10 +312,16 @@ fn spread(flights: impl Iterator<Item = f64>) -> f64 {
 /// A queue stood when it was lost, near the largest there was.
 fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     let least = (view.base / 10).max(Span::from_millis(1));
-    let (_, deep) = view.about(e.start);
+    let (rate, deep) = view.about(e.start);
     // Where the rate changes, the same queue delays more at other times.
     let long = e.queued * 5 > deep * 2 || e.queued > least && view.is_longest_queue(e.start, e.queued);
-    e.queued > least / 2 && deep.max(e.queued) > least && long
+    // A queue that drops several in a row is full, and as full at all times, whatever its rate is. A queue
+    // that is managed drops one at a time; one that overflows in a start drops in many places.
+    let full = e.run < MIN_RUN
+        || e.runs > MAX_BURSTS
+        || rate * e.queued.as_secs_f64() >= MIN_FILLED * view.longest_queue
+        || e.queued.as_secs_f64() >= MIN_FILLED * view.deep.as_secs_f64();
+    e.queued > least / 2 && deep.max(e.queued) > least && long && full
 }
 
 /// The end of a burst was too much for a queue, which stood before it: what was sent again first passed at
@@ -316,7 +396,8 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     }
     // The first bursts overflow a queue that later ones, which are spread, do not.
     let tail = pattern.run < 2.2 || e.first_burst >= 4.0;
-    if !long && tail && pattern.early * pattern.behind < MAX_CHANCE {
+    let applies = pattern.start.is_none_or(|start| e.passed <= start);
+    if !long && tail && applies && both_by_chance(pattern.early, pattern.behind) < MAX_CHANCE {
         return Cause::SmallQueue;
     }
     if !long && pattern.run < 2.2 && pattern.burst >= 1.0 && (pattern.clumped || pattern.same_flight) {

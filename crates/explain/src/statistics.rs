@@ -34,6 +34,16 @@ pub(crate) fn mean_at_least(mean: f64, n: usize) -> f64 {
     (1..=n).fold(1.0, |chance, k| chance * below / k as f64).min(1.0)
 }
 
+/// How likely chance does two things of these likelihoods, or any other two whose product is as small
+/// (R. A. Fisher). A likelihood of 1 tells nothing, so that the other stands alone.
+pub(crate) fn both_by_chance(a: f64, b: f64) -> f64 {
+    if a.max(b) >= 1.0 {
+        return a.min(b);
+    }
+    let product = a * b;
+    if product > 0.0 { product * (1.0 - libm::log(product)) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +66,11 @@ mod tests {
         assert!((mean_at_least(0.75, 2) - 0.125).abs() < 1e-12, "a triangle of half of a half");
         assert_eq!(mean_at_least(0.5, 10), 1.0);
         assert!(mean_at_least(0.98, 4) < 1e-5);
+        assert_eq!(both_by_chance(1.0, 1.0), 1.0);
+        assert_eq!(both_by_chance(0.02, 1.0), 0.02);
+        assert!(
+            (both_by_chance(0.05, 0.05) - 0.017_478_7).abs() < 1e-6,
+            "chi-squared, four degrees of freedom"
+        );
     }
 }

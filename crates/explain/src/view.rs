@@ -67,6 +67,8 @@ pub struct Episode {
     pub flight: u32,
     /// Data that had passed the capture point before the first of them.
     pub passed: u64,
+    /// The same before the last of them.
+    pub passed_last: u64,
     /// Bytes lost.
     pub bytes: u64,
     /// Bytes of the longest segment that was lost.
@@ -141,7 +143,9 @@ pub struct View<'a> {
     pub deep: Span,
     /// Parts of the transfer, in order: a path may change its rate.
     parts: Vec<TransferPart>,
-    /// The same for queues between the sender and the capture point alone.
+    /// The most that stood in the queue of the path, in bytes, by the rate and the large delay of each part.
+    pub(crate) longest_queue: f64,
+    /// The same as `deep` for queues between the sender and the capture point alone.
     pub deep_near: Span,
 }
 
@@ -171,12 +175,15 @@ impl<'a> View<'a> {
             capacity: 0.0,
             deep: Span::ZERO,
             parts: Vec::new(),
+            longest_queue: 0.0,
             deep_near: Span::ZERO,
         };
         view.capacity = capacity(&view.stretches, base);
         view.stretches = stretches(half, view.capacity, mss);
         view.deep = deep(view.stretches.iter().filter_map(|s| s.peak));
         view.parts = parts(&view.stretches, base, end.since(start));
+        let queues = view.parts.iter().map(|part| part.capacity * part.deep.as_secs_f64());
+        view.longest_queue = queues.fold(0.0, f64::max);
         let near = view.half.trips.near.min;
         view.deep_near =
             deep(view.stretches.iter().filter(|s| s.slice.near.n > 0).map(|s| s.slice.near.max - near));
@@ -432,6 +439,7 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
             e.burst = (e.burst * n + f64::from(loss.burst)) / (n + 1.0);
             e.losses += 1;
             e.end = loss.sent;
+            e.passed_last = loss.passed;
             e.last = e.last.max(loss.offset + u64::from(loss.len));
             e.resent = if loss.resent < e.resent { loss.resent } else { e.resent };
             e.repaired = e.repaired.max(loss.resent);
@@ -464,6 +472,7 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
             frames: (loss.frame, loss.resent_frame),
             flight: loss.flight,
             passed: loss.passed,
+            passed_last: loss.passed,
             bytes: u64::from(loss.len),
             longest: loss.len,
             again: u32::from(loss.copy),

@@ -76,10 +76,19 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
         Wait::Connect => Cause::Connect,
         // An ACK that came late, without a timeout: a pause of the path. In a queue something always moves.
         Wait::Ack if stall.duration() > view.base * 3 + view.deep.min(stall.round) => Cause::SpuriousTimeout,
-        Wait::Ack | Wait::Sender if stall.outstanding >= 8 * u64::from(view.mss) => Cause::SpuriousTimeout,
+        // Where the handshake is missing, the first round trip is one of which nothing was known.
+        Wait::Ack | Wait::Sender
+            if stall.outstanding >= 8 * u64::from(view.mss)
+                && stall.duration() > view.base * 6 / 5 + MIN_LATE_PAUSE =>
+        {
+            Cause::SpuriousTimeout
+        }
         Wait::Ack | Wait::Sender | Wait::Timer => label_at(view, time, stall.start),
     }
 }
+
+/// With many segments under way, ACKs that come so much later than a round trip and a fifth are late.
+const MIN_LATE_PAUSE: Span = Span::from_millis(10);
 
 /// Nothing seemed to be outstanding in this silence. But what passed first behind it repaired the beginning
 /// of a flight that had left before and is missing.

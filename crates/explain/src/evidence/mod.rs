@@ -40,6 +40,9 @@ use crate::cause::{Cause, Info, Kind};
 use crate::finding::Finding;
 use crate::view::View;
 
+/// The most that is known where queues before the capture point are not seen, and may be the cause.
+const BLIND: f64 = 0.5;
+
 macro_rules! evidence {
     ($($variant:ident = $module:ident),* $(,)?) => {
         impl Cause {

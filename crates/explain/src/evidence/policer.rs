@@ -1,6 +1,7 @@
 //! A token bucket that drops what exceeds its rate (Flach et al., SIGCOMM 2016).
 
 use super::{AttributedView, Cause, Finding, Info, Kind};
+use crate::losses::Thinned;
 use crate::words::count;
 use farpace_units::Rate;
 
@@ -58,10 +59,21 @@ fn unseen(transfer: &AttributedView<'_>) -> Option<Finding> {
     transfer.episodes_of(Cause::Policer).next()?;
     let losses: u32 = transfer.episodes_of(Cause::Policer).map(|e| e.losses).sum();
     let places = transfer.episodes_of(Cause::Policer).count();
+    let why = match transfer.time.pattern.thinned {
+        Some(Thinned { lost, runs, of }) => format!(
+            "In one round trip {lost} of {of} segments were lost, in {}, and the others were not delayed: \
+             something let data pass at its own rate and kept no queue, as a token bucket does. What this \
+             connection sent does not explain all losses, so other connections may use the same bucket. \
+             Its rate is not known",
+            count(u64::from(runs), "place", "places"),
+        ),
+        None => "Later segments of bursts were lost more often than others, as a token bucket does it. \
+                 Segments that were sent alone were lost as well, so other connections use the same bucket. \
+                 These are not in this capture, so the rate of the bucket is not known"
+            .to_owned(),
+    };
     let evidence = format!(
-        "{} lost in {} without a queue; later segments of bursts are lost more often than others, as in a \
-         token bucket, but also such that came alone: other connections, which are not in this capture, \
-         use it as well, so that its rate is not known",
+        "{} lost in {} while no queue stood. {why}",
         count(losses, "segment was", "segments were"),
         count(places as u64, "place", "places"),
     );

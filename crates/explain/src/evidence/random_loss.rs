@@ -1,6 +1,6 @@
 //! Random loss.
 
-use super::{AttributedView, Cause, Finding, Info, Kind};
+use super::{AttributedView, BLIND, Cause, Finding, Info, Kind};
 use crate::words::count;
 
 pub(super) const INFO: Info = Info {
@@ -23,9 +23,18 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         count(episodes as u64, "place", "places"),
         transfer.view.loss_rate() * 100.0
     );
+    // A full queue before the capture point drops what is missing here.
+    let missing = transfer.episodes_of(Cause::RandomLoss).any(|e| e.upstream);
+    let (most, evidence) = if missing && !transfer.view.sees_near_queues() {
+        let blind = "; queues before the capture point are not seen without timestamps, and a full one looks \
+                     the same";
+        (BLIND, evidence + blind)
+    } else {
+        (0.9, evidence)
+    };
     Some(transfer.finding(
         Cause::RandomLoss,
-        (0.5 + 0.05 * episodes as f64).min(0.9),
+        (0.5 + 0.05 * episodes as f64).min(most),
         evidence,
         transfer.loss_frames(Cause::RandomLoss),
     ))

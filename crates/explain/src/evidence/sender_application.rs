@@ -1,6 +1,6 @@
 //! The sending program had nothing to send.
 
-use super::{AttributedView, Cause, Finding, Info, Kind};
+use super::{AttributedView, BLIND, Cause, Finding, Info, Kind};
 use crate::flow::Wait;
 use crate::words::{count, seconds};
 
@@ -29,10 +29,20 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
         counts.short_segments,
         counts.data_segments
     );
+    // What is not there may stand in a queue that is not seen.
+    let blind = !transfer.view.sees_near_queues();
+    let evidence = if blind {
+        evidence
+            + "; without timestamps this looks the same as data that stood in a queue before the capture \
+               point"
+    } else {
+        evidence
+    };
     let idle_share = idle.as_secs_f64() / transfer.time.of(Cause::SenderApplication).as_secs_f64().max(1e-9);
     let mut frames = transfer.stall_frames(Cause::SenderApplication);
     if frames.is_empty() {
         frames = transfer.stretch_frames(Cause::SenderApplication);
     }
-    Some(transfer.finding(Cause::SenderApplication, 0.7 + 0.25 * idle_share.min(1.0), evidence, frames))
+    let sure = if blind { BLIND } else { 0.7 + 0.25 * idle_share.min(1.0) };
+    Some(transfer.finding(Cause::SenderApplication, sure, evidence, frames))
 }

@@ -18,8 +18,8 @@ pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let losses: u32 = transfer.episodes_of(Cause::SmallQueue).map(|e| e.losses).sum();
     let episodes = transfer.episodes_of(Cause::SmallQueue).count();
     let evidence = format!(
-        "{} lost in {}; they stood {:.1} times as far back in bursts as \
-         others, and the queue never added more than {}",
+        "{} lost in {}; before each, {:.1} times as many had come back to back as before others, and the \
+         queue seldom added more than {}",
         count(losses, "segment was", "segments were"),
         count(episodes as u64, "place", "places"),
         transfer.time.pattern.burst,

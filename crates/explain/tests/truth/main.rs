@@ -348,6 +348,52 @@ fn a_small_queue_is_told_by_the_delay_at_its_losses() {
     assert_eq!(judge(301050).unwrap().verdicts[1].dominant, Cause::RandomLoss);
 }
 
+/// Breaks: behind the path, where its delay is not seen, a queue of a few packets passes for bursts or chance
+/// as soon as one loss comes late; or losses by chance behind a start that overflows such a queue pass for
+/// it.
+#[test]
+fn a_small_queue_is_told_by_its_losses_in_the_first_flights() {
+    for seed in [700273, 700633, 701073, 701113] {
+        assert_eq!(judge(seed).unwrap().verdicts[2].dominant, Cause::SmallQueue, "seed {seed}");
+    }
+    for (seed, place) in [(710293, 2), (701193, 0), (710053, 0)] {
+        let verdict = &judge(seed).unwrap().verdicts[place];
+        assert_eq!(verdict.dominant, Cause::RandomLoss, "seed {seed}");
+        assert!(!verdict.time_of(Cause::SmallQueue).is_zero(), "seed {seed}");
+    }
+}
+
+/// Breaks: at a sender, a policer that other hosts press passes for chance, bursts or a short queue, although
+/// it drops much of a round trip piece by piece and delays none of the rest.
+#[test]
+fn a_policer_is_told_by_a_round_trip_that_it_thins() {
+    for seed in [700007, 700023, 700087, 700231, 700287] {
+        let verdict = &judge_without(programs::case(seed), 0).unwrap().verdicts[0];
+        assert_eq!(verdict.dominant, Cause::Policer, "seed {seed}");
+    }
+}
+
+/// Breaks: among bursts of losses the longest, after which timers had to fire, is an outage of its own; or
+/// bursts while a queue is half full are the queue's.
+#[test]
+fn the_longest_of_many_bursts_is_one_of_them() {
+    for seed in [700431, 701131] {
+        assert_eq!(judge(seed).unwrap().verdicts[0].dominant, Cause::BurstLoss, "seed {seed}");
+    }
+}
+
+/// Breaks: without the handshake the first round trip, of which nothing is known then, is a pause of the
+/// path, or a program that pauses is held back by a window of unknown scale.
+#[test]
+fn healthy_transfers_are_healthy_without_the_handshake() {
+    for (seed, places) in [(710166, 0..3), (710054, 0..3), (710238, 0..3), (710010, 1..3)] {
+        let verdicts = judge_without(programs::case(seed), 6).unwrap().verdicts;
+        for place in places {
+            assert!(verdicts[place].healthy, "seed {seed}, seen from {}", PLACES[place]);
+        }
+    }
+}
+
 /// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in
 /// which its window is full, although the window is small also while it reads.
 #[test]

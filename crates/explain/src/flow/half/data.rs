@@ -195,7 +195,6 @@ impl Half {
         self.nxt = end;
     }
 
-    /// Delay in queues as the newest samples have it.
     /// Many segments in a row that have the same length and are no ends of writes are full.
     fn note_length(&mut self, len: u32, pushed: bool) {
         let (usual, mut row, mut within) = self.same_length;
@@ -213,6 +212,7 @@ impl Half {
         }
     }
 
+    /// Delay in queues as the newest samples have it.
     fn queued(&self) -> Span {
         let far = self.far_last - self.trips.far.min;
         far + self.near_queue()
