@@ -97,16 +97,16 @@ class Sender:
         with sock:
             choose(sock, self.congestion)
             asked = b""
-            while len(asked) < 8:
-                piece = sock.recv(8 - len(asked))
-                if not piece:
-                    return
-                asked += piece
-            (size,) = struct.unpack("!Q", asked)
             try:
+                while len(asked) < 8:
+                    piece = sock.recv(8 - len(asked))
+                    if not piece:
+                        return
+                    asked += piece
+                (size,) = struct.unpack("!Q", asked)
                 sock.sendall(self.data[:size])
             except ConnectionError:
-                pass  # the reader has seen enough
+                pass  # the reader has seen enough, or a gateway was killed
 
 
 def echo(namespace, address):
