@@ -10,6 +10,27 @@ use std::time::Duration;
 /// The gateway looks at what has changed each second.
 const LOOK: Duration = Duration::from_millis(2_200);
 
+/// Breaks: the first connections over IPv6 of a new network get "no route to host" on a busy machine, where the
+/// router's own link-local addresses are not known to be unique for seconds.
+#[test]
+fn interfaces_of_a_new_network_have_their_addresses() {
+    if !has_rights() {
+        return;
+    }
+    let net = Net::new();
+    // It never becomes unique by itself.
+    let slow = "net/ipv6/conf/default/dad_transmits";
+    net.sysctl(slow, "1000");
+    net.router.configure("link add d0 type veth peer name d1\nlink set d0 up\nlink set d1 up\n").unwrap();
+    let has = |flags: &str| ip_on(&net.router, &["-6", "addr", "show", "dev", "d0", "scope", "link", flags]);
+    let since = std::time::Instant::now();
+    while has("up").is_empty() {
+        assert!(since.elapsed() < STEP_TIMEOUT, "no link-local address");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(has("tentative"), "");
+}
+
 /// Breaks: a connection hangs for good when a router before the gateway cuts its segments into fragments.
 #[test]
 fn a_connection_survives_fragments() {

@@ -1,6 +1,6 @@
 //! Named network namespaces, and work in them.
 
-use super::{SystemError, tool};
+use super::{SystemError, sysctl, tool};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
@@ -27,7 +27,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Creates a namespace with only `lo`, up.
+    /// Creates a namespace with only `lo`, up. Interfaces that it gets have their IPv6 addresses at once,
+    /// without duplicate address detection (RFC 4862 section 5.4).
+    ///
+    /// Nobody else can have them there, and a router without a link-local address sends no neighbour
+    /// solicitation: what it forwards within the first seconds would get "no route to host".
     ///
     /// # Errors
     /// Missing privilege, a name in use, or no `ip` command.
@@ -35,6 +39,11 @@ impl Namespace {
         make(name)?;
         let namespace = Namespace { name: name.to_owned(), kept: false };
         namespace.configure("link set dev lo up\n")?;
+        in_namespace(Some(name), || {
+            let has_ipv6 = Path::new("/proc/sys/net/ipv6").exists();
+            let mut of = ["all", "default"].into_iter().filter(|_| has_ipv6);
+            of.try_for_each(|of| sysctl::write(&format!("net.ipv6.conf.{of}.accept_dad"), "0"))
+        })?;
         Ok(namespace)
     }
     /// An existing namespace; it is not checked.
@@ -114,7 +123,6 @@ pub(super) fn delete(name: &str) -> Result<(), SystemError> {
 ///
 /// # Errors
 /// There is no such namespace, the privilege to enter it is missing, or the error of `work`.
-/// There is no such namespace, no right to enter it, or what `work` returns.
 pub fn in_namespace<T: Send>(
     name: Option<&str>,
     work: impl FnOnce() -> Result<T, SystemError> + Send,
