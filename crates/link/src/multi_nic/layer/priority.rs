@@ -33,9 +33,9 @@ pub(super) struct PriorityQueue {
 }
 
 impl PriorityQueue {
-    /// True if a frame belongs into this queue. `in_order`: the longest round trip to the neighbour, if it puts
-    /// frames in order, so that those of a flow of TCP may precede earlier ones, when it sends little again.
-    /// They leave room for the others.
+    /// True if a frame belongs into this queue. `in_order`: the longest round trip to the neighbour, if it
+    /// puts frames in order, so that those of a flow of TCP may precede earlier ones, when it sends little
+    /// again. They leave room for the others.
     pub fn takes(&mut self, now: Instant, packet: &Packet, flow: FlowId, in_order: Option<Span>) -> bool {
         let Some(ip) = packet.ip() else { return false };
         if ip.protocol() != PROTOCOL_TCP {

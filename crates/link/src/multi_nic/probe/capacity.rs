@@ -36,8 +36,8 @@ const DRAIN_INTERVAL: Span = Span::from_secs(5);
 /// Fraction of the rate during a drain.
 const DRAIN_GAIN: f64 = 0.9;
 const MAX_DRAIN: Span = Span::from_millis(300);
-/// If a queue is more than twice what it should be, for this time at least, the delay has another cause, or the
-/// base delay has changed.
+/// If a queue is more than twice what it should be, for this time at least, the delay has another cause, or
+/// the base delay has changed.
 const STANDING_TIME: Span = Span::from_secs(1);
 /// A queue becomes shorter for sure where less than this part of the rate of the path is sent.
 const SURE_LOAD: f64 = 0.97;
@@ -129,7 +129,8 @@ struct CapacityLimit {
     cut: Option<(f64, f64)>,
 }
 
-/// A queue above the target, as it is and as it should be by what was sent. Times are sending times of probes.
+/// A queue above the target, as it is and as it should be by what was sent. Times are sending times of
+/// probes.
 #[derive(Clone, Copy, Debug)]
 struct StandingQueue {
     /// The latest probe.
@@ -264,8 +265,8 @@ impl Capacity {
         }
     }
 
-    /// Bytes per second that the path has carried from a probe to `sample`, at least: probes may have come later
-    /// and earlier by jitter. Of probes that were sent at `from` or later.
+    /// Bytes per second that the path has carried from a probe to `sample`, at least: probes may have come
+    /// later and earlier by jitter. Of probes that were sent at `from` or later.
     fn has_carried(&self, from: Instant, sample: CapacitySample, jitter: Span) -> f64 {
         let noise = (jitter * MIN_GROWTH).as_secs_f64();
         let first = self.samples.iter().filter(|first| first.sent_at >= from);
@@ -274,8 +275,8 @@ impl Capacity {
         rates.fold(0.0, f64::max)
     }
 
-    /// True if a queue has grown from the probe that was sent at `since` to the latest one, from probe to probe
-    /// and beyond jitter. A path that becomes longer does so between two probes.
+    /// True if a queue has grown from the probe that was sent at `since` to the latest one, from probe to
+    /// probe and beyond jitter. A path that becomes longer does so between two probes.
     fn has_grown(&self, since: Instant, jitter: Span) -> bool {
         let mut earlier = self.samples.iter().rev();
         let Some(newest) = earlier.next().map(CapacitySample::delay) else { return false };
@@ -442,8 +443,8 @@ impl CapacitySample {
 }
 
 impl StandingQueue {
-    /// The queue after a probe that was sent at `sent_at` and has waited for `queue`. `load`: what was sent, as
-    /// a part of what the path carries.
+    /// The queue after a probe that was sent at `sent_at` and has waited for `queue`. `load`: what was sent,
+    /// as a part of what the path carries.
     fn after(last: Option<StandingQueue>, sent_at: Instant, queue: Span, load: f64) -> StandingQueue {
         let delay = queue.as_secs_f64();
         let new = StandingQueue { latest: sent_at, agreed: sent_at, queue, expected: delay };
