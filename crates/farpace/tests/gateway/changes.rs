@@ -10,8 +10,8 @@ use std::time::Duration;
 /// The gateway looks at what has changed each second.
 const LOOK: Duration = Duration::from_millis(2_200);
 
-/// Breaks: the first connections over IPv6 of a new network get "no route to host" on a busy machine, where the
-/// router's own link-local addresses are not known to be unique for seconds.
+/// Breaks: the first connections over IPv6 of a new network get "no route to host" on a busy machine, where
+/// the router's own link-local addresses are not known to be unique for seconds.
 #[test]
 fn interfaces_of_a_new_network_have_their_addresses() {
     if !has_rights() {
