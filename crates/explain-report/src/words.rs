@@ -362,13 +362,8 @@ mod tests {
         assert!(paragraph(&verdict(Cause::Congestion, true)).contains("Nothing is wrong"));
     }
 
-    /// Breaks: where a fault takes a part of a transfer that a limit bounds, the paragraph advises what helps
-    /// against the limit and is silent about the fault; or a cure is wider than the text.
-    #[test]
-    fn the_cure_is_that_of_the_fault() {
-        let mut d = verdict(Cause::Congestion, false);
-        d.end = d.start + Span::from_secs(10);
-        let finding = |cause: Cause, time: Span, cure: &str| Finding {
+    fn finding(cause: Cause, time: Span, cure: &str) -> Finding {
+        Finding {
             cause,
             time,
             confidence: 0.9,
@@ -377,7 +372,15 @@ mod tests {
             filter: String::new(),
             cure: cure.to_owned(),
             first: None,
-        };
+        }
+    }
+
+    /// Breaks: where a fault takes a part of a transfer that a limit bounds, the paragraph advises what helps
+    /// against the limit and is silent about the fault; or a cure is wider than the text.
+    #[test]
+    fn the_cure_is_that_of_the_fault() {
+        let mut d = verdict(Cause::Congestion, false);
+        d.end = d.start + Span::from_secs(10);
         d.findings = vec![
             finding(Cause::Congestion, Span::from_secs(8), "a faster path"),
             finding(Cause::SmallQueue, Span::from_secs(2), &"pace ".repeat(40)),
@@ -396,17 +399,10 @@ mod tests {
     #[test]
     fn a_reset_is_told_first_with_its_own_cure() {
         let mut d = verdict(Cause::Congestion, false);
-        let finding = |cause: Cause, cure: &str| Finding {
-            cause,
-            time: Span::ZERO,
-            confidence: 0.9,
-            evidence: "frame 7".to_owned(),
-            frames: Vec::new(),
-            filter: String::new(),
-            cure: cure.to_owned(),
-            first: None,
-        };
-        d.findings = vec![finding(Cause::Congestion, "a faster path"), finding(Cause::Reset, "the box")];
+        d.findings = vec![
+            finding(Cause::Congestion, Span::ZERO, "a faster path"),
+            finding(Cause::Reset, Span::ZERO, "the box"),
+        ];
         let text = paragraph(&d);
         assert!(
             text.contains("A reset ended it: frame 7. What helps: the box. Before that: Path full"),

@@ -33,15 +33,13 @@ pub(super) struct PriorityQueue {
 }
 
 impl PriorityQueue {
-    /// True if a frame belongs into this queue. `in_order`: the longest round trip to the neighbour, if it
-    /// puts frames in order, so that those of a flow of TCP may precede earlier ones, when it sends little
-    /// again. They leave room for the others.
+    /// True if a frame belongs into this queue: everything but TCP, and flows of TCP that send little, which
+    /// leave room for the others. `in_order`: none unless it is TCP to a neighbour that puts frames in order,
+    /// so that those of a flow may precede earlier ones; the longest round trip to it.
     pub fn takes(&mut self, now: Instant, packet: &Packet, flow: FlowId, in_order: Option<Span>) -> bool {
-        let Some(ip) = packet.ip() else { return false };
-        if ip.protocol() != PROTOCOL_TCP {
-            return true;
-        }
-        let Some(rtt) = in_order else { return false };
+        let Some(rtt) = in_order else {
+            return packet.ip().is_some_and(|ip| ip.protocol() != PROTOCOL_TCP);
+        };
         let is_sparse = self.flows.add(now, flow, wire_len(packet.len()), rtt);
         is_sparse && !is_pure_ack(packet) && self.items.len() < MAX_PRIORITY_FRAMES / 2
     }

@@ -34,7 +34,6 @@ impl MultiNic {
         let bytes = wire_len(packet.len());
         let flow = flow_of(&packet);
         let is_tcp = packet.ip().is_some_and(|ip| ip.protocol() == PROTOCOL_TCP);
-        let is_in_order = neighbour != NeighbourId::ORDINARY && !self.neighbours.is_unordered(neighbour);
         if is_tcp && self.config.order.considers_delays() {
             if self.neighbours.is_unordered(neighbour) {
                 self.neighbours.on_tcp(cx.now(), neighbour, takes_losses_for_congestion(&packet));
@@ -46,9 +45,12 @@ impl MultiNic {
                 self.update_info(neighbour);
             }
         }
-        let rtt = || self.paths.working(neighbour).map(|(_, path)| path.rtt).max().unwrap_or_default();
-        let in_order = is_in_order.then(rtt);
-        let precedes = self.priority.as_mut().is_some_and(|q| q.takes(cx.now(), &packet, flow, in_order));
+        let precedes = self.priority.as_mut().is_some_and(|queue| {
+            let in_order = neighbour != NeighbourId::ORDINARY && !self.neighbours.is_unordered(neighbour);
+            let longest = || self.paths.working(neighbour).map(|(_, path)| path.rtt).max();
+            let rtt = (is_tcp && in_order).then(longest).map(Option::unwrap_or_default);
+            queue.takes(cx.now(), &packet, flow, rtt)
+        });
         let cached = if is_tcp || !precedes { self.keep(flow, &packet, neighbour) } else { None };
         let item = QueuedFrame { flow, frame: packet, bytes, neighbour, cached };
         match self.priority.as_mut().filter(|_| precedes) {
