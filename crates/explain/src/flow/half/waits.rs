@@ -84,7 +84,8 @@ impl Half {
         let timer = MIN_TIMER.max(round * 3 / 5);
         // A lone segment's ACK may be delayed.
         let timeout = if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
-        let shut = self.log.shut.filter(|_| !resent && known.edge > 0);
+        let shut =
+            self.log.shut.filter(|s| !resent && known.edge > 0 && (s.zero || self.is_window_a_limit()));
         let closed = if shut.is_some_and(|s| s.zero) { Wait::ZeroWindow } else { Wait::Window };
         // The segment left early in the pause, or others left in it that did not come to the capture point.
         let pause = round * 3 / 2 + MIN_TIMER;
@@ -127,8 +128,9 @@ impl Half {
         {
             // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
-        } else if !resent && since_ack >= round * 3 / 2 + timeout {
-            // No ACK for what is outstanding, for so long: what goes out now is a probe.
+        } else if !resent && !self.far_recent.is_zero() && since_ack >= round * 3 / 2 + timeout {
+            // No ACK for what is outstanding, for so long: what goes out now is a probe. As long as no round
+            // trip is known, it may as well be what the program wrote next.
             waits[Wait::Timer as usize] += gap;
         } else {
             // The window is full once this is sent.
