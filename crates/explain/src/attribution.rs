@@ -342,8 +342,12 @@ fn grows(view: &View<'_>, at: usize) -> bool {
         stretches.iter().map(|s| s.slice.window).filter(|w| *w < u64::MAX).max().unwrap_or_default()
     };
     let (before, after) = view.stretches.split_at((at + 1).min(view.stretches.len()));
-    let soon = after.get(..GROWN_AFTER.min(after.len())).unwrap_or_default();
-    most(soon) as f64 >= GROWTH * most(before) as f64
+    let soon = match after.get(..GROWN_AFTER) {
+        Some(soon) => most(soon),
+        // ACKs of the last data tell of the window when no data is left to fill it.
+        None => view.half.largest_window,
+    };
+    soon as f64 >= GROWTH * most(before) as f64
 }
 
 /// The path is full although the window holds the sender back: its window is larger than the path.
@@ -698,8 +702,9 @@ fn uncut(
     // It had filled the window at some time in this slice, and nearly does at its peak.
     let pressed = slice.waited(Wait::Window) + slice.waited(Wait::ZeroWindow);
     let close = slice.window < u64::MAX && own >= 0.9 * slice.window as f64;
+    let offered = || if grows(view, at) { Cause::SlowStart } else { window(view, at) };
     if close && pressed * 5 > slice.duration() {
-        return window(view, at);
+        return offered();
     }
     if creeps(view, at) {
         return Cause::SlowStart;
@@ -712,7 +717,7 @@ fn uncut(
     let nearly = slice.window < u64::MAX && own >= NEARLY * slice.window as f64;
     let all_full = slice.short == 0 && slice.waited(Wait::Program).is_zero();
     if probed > 0 && nearly && all_full && view.half.knows_windows() {
-        return window(view, at);
+        return offered();
     }
     // Constant flight, no queue, no loss: something at the sender.
     let sender = slice.waited(Wait::Sender);
@@ -743,7 +748,7 @@ fn uncut(
     }
     // Nearly all of the offered window is used.
     if close && view.half.knows_windows() {
-        return window(view, at);
+        return offered();
     }
     // ACKs release what waits in a buffer, and it gives full segments.
     if !steady && (slice.prompt * 2 < slice.segments || slice.short * 2 > slice.segments) {
