@@ -419,6 +419,8 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     // How long the path has been full. A window that follows its rate falls and grows with it.
     let (mut filled, mut begun) = (Span::ZERO, view.start);
     let restart = RESTART.max(view.base * 4);
+    // How long a send buffer bounded the flight before the first loss, and the largest flight that it allowed.
+    let (mut buffered, mut held) = (Span::ZERO, 0);
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
     let brief = brief_queues(view);
@@ -472,6 +474,9 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             () if full && near_queue => Cause::SenderProcessor,
             () if full => Cause::Congestion,
             () => match cut {
+                Some(_) if buffered >= view.base * MIN_BUFFERED && is_as_large(view, slice, held) => {
+                    Cause::SendBuffer
+                }
                 Some(cause) => instead(cause),
                 None => {
                     let bound = uncut(view, at, &peaks, &labels, first_loss.is_some(), steady);
@@ -488,11 +493,25 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
                 }
             },
         };
+        if label == Cause::SendBuffer && cut.is_none() {
+            buffered += slice.duration();
+            held = held.max(slice.flight);
+        }
         labels.push(label);
     }
     settle(view, &mut labels);
     crawl(view, &mut labels);
     labels
+}
+
+/// Round trips for which a buffer bounds the flight at least.
+const MIN_BUFFERED: u64 = 4;
+
+/// A send buffer that bounded the flight before a loss bounds it again once it is as large. A congestion window
+/// that grows back does not stop at the same size.
+fn is_as_large(view: &View<'_>, slice: &Slice, held: u64) -> bool {
+    let segment = u64::from(view.mss);
+    slice.flight + segment >= held && slice.flight <= held + segment
 }
 
 /// Round trips in a row in which a sender with SACK does no more than send a few segments again.
@@ -536,7 +555,7 @@ fn settle(view: &View<'_>, labels: &mut [Cause]) {
         let lasts = view.stretches[to - 1].slice.end.since(view.stretches[from].slice.start);
         let steady = matches!(label, Cause::SendBuffer | Cause::SenderProcessor);
         if steady
-            && lasts < view.base * 4
+            && lasts < view.base * MIN_BUFFERED
             && let Some(before) = from.checked_sub(1).and_then(|at| labels.get(at)).copied()
         {
             labels[from..to].fill(before);

@@ -10,6 +10,10 @@ use farpace_units::{Instant, Span};
 const MIN_PAUSE: Span = Span::from_micros(200);
 /// Segments of a burst are closer to each other than this part of their mean distance.
 const DENSE: f64 = 0.6;
+/// A line is faster than a flight that does not fill it by this part at least, and segments that come one by one
+/// from it have no larger distance.
+const FASTER: f64 = 0.9;
+const ON_LINE: f64 = 1.1;
 /// A program that an ACK wakes writes within a quarter of the time between ACKs, in these bounds.
 const RELEASED_WITHIN: [Span; 2] = [Span::from_micros(200), Span::from_micros(500)];
 /// The least timers that senders have.
@@ -65,6 +69,10 @@ impl Half {
         // Segments that follow each other more closely than on average belong to one burst.
         let spacing = round.as_secs_f64() * f64::from(segment.len) / (outstanding as f64).max(1.0);
         let dense = gap <= MIN_PAUSE || gap.as_secs_f64() <= DENSE * spacing;
+        // Behind a slow line what left at once comes one by one, at the rate of the line.
+        let alone = self.line * 1e-9 * f64::from(segment.len);
+        let behind = near > self.far_recent && alone <= FASTER * spacing;
+        let dense = dense || behind && gap.as_secs_f64() <= ON_LINE * alone;
         self.prompt = self.released_at(now, arrived).0 || dense && self.prompt;
         let soon = MIN_PAUSE.max(gap / 16);
         let mut by_acks = false;
