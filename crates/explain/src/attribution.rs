@@ -69,7 +69,9 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     time.pattern = Pattern::of(view);
     // Segments that passed here with a wrong checksum were dropped for it, by no bucket and no queue.
     let damaged = view.half.counts.damaged * 2 > view.losses().count() as u64;
-    time.policing = time.policing.filter(|_| !damaged);
+    // What a bucket drops comes at any delay. Once or twice it may be that of a start before it.
+    let full_queue = time.pattern.full_queue && time.pattern.same_queue && time.pattern.pervasive;
+    time.policing = time.policing.filter(|all| !damaged && !(full_queue && all.connections == 1));
     time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
     if damaged {
         let bits = |class: &&mut Cause| DAMAGED.contains(class);
