@@ -421,7 +421,7 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     // How long the path has been full. A window that follows its rate falls and grows with it.
     let (mut filled, mut begun) = (Span::ZERO, view.start);
     let restart = RESTART.max(view.base * 4);
-    // How long a send buffer bounded the flight before the first loss, and the largest flight that it allowed.
+    // How long a send buffer bounded the flight before the first loss, and the largest flight in that time.
     let (mut buffered, mut held) = (Span::ZERO, 0);
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
@@ -509,8 +509,8 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
 /// Round trips for which a buffer bounds the flight at least.
 const MIN_BUFFERED: u64 = 4;
 
-/// A send buffer that bounded the flight before a loss bounds it again once it is as large. A congestion window
-/// that grows back does not stop at the same size.
+/// A send buffer that bounded the flight before a loss bounds it again once it is as large. A congestion
+/// window that grows back does not stop at the same size.
 fn is_as_large(view: &View<'_>, slice: &Slice, held: u64) -> bool {
     let segment = u64::from(view.mss);
     slice.flight + segment >= held && slice.flight <= held + segment

@@ -353,8 +353,8 @@ fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     e.queued > least / 2 && deep.max(e.queued) > least && long && full && !outlasts_queue(view, e)
 }
 
-/// Segments were lost one after the other for longer than a queue stays full: it has room again as soon as the
-/// path has taken a segment. What is lost before the capture point is not seen to come.
+/// Segments were lost one after the other for longer than a queue stays full: it has room again as soon as
+/// the path has taken a segment. What is lost before the capture point is not seen to come.
 fn outlasts_queue(view: &View<'_>, e: &Episode) -> bool {
     let segment = f64::from(view.mss) / view.about(e.start).0.max(1.0);
     let lasts = e.run_time.as_secs_f64();

@@ -80,8 +80,8 @@ const LAST_RATE: f64 = 1.6;
 const FINER: i32 = 6;
 const TIMES_FINER: i32 = 2;
 
-/// The time of a run of losses that no bucket makes, in segments at its rate, beyond the longest tick at which
-/// buckets are filled, in seconds; how many such runs there are at least, and among how many.
+/// The time of a run of losses that no bucket makes, in segments at its rate, beyond the longest tick at
+/// which buckets are filled, in seconds; how many such runs there are at least, and among how many.
 const MAX_RUN: f64 = 1.5;
 const TICK: f64 = 0.005;
 const MIN_LONGER: usize = 2;
@@ -291,9 +291,9 @@ fn is_of_longest_queues(views: &[&View<'_>], asked: usize) -> bool {
     longest as f64 >= MOSTLY * all as f64
 }
 
-/// Runs of losses during which a bucket of this rate would have let more than a segment pass: it takes one again
-/// as soon as so much has leaked, so that none of its runs lasts longer. What is lost before the capture point is
-/// not seen to come.
+/// Runs of losses during which a bucket of this rate would have let more than a segment pass: it takes one
+/// again as soon as so much has leaked, so that none of its runs lasts longer. What is lost before the
+/// capture point is not seen to come.
 fn is_outlasted(view: &View<'_>, losses: &[&FlowLoss], rate: f64) -> bool {
     let longest = MAX_RUN * f64::from(view.mss) / rate.max(1.0) + TICK;
     let mut sorted: Vec<&FlowLoss> = losses.iter().copied().filter(|l| !l.copy && !l.upstream).collect();

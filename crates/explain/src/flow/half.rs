@@ -234,8 +234,8 @@ impl Half {
         }
     }
 
-    /// A window of unknown scale that holds a few segments is nearly full by chance. So is one beside a program
-    /// whose writes end within it again and again: what it writes is what is sent.
+    /// A window of unknown scale that holds a few segments is nearly full by chance. So is one beside a
+    /// program whose writes end within it again and again: what it writes is what is sent.
     fn is_window_a_limit(&self) -> bool {
         let least = MIN_GUESSED * u64::from(self.full());
         let fills = self.ends * MIN_BETWEEN_ENDS <= self.counts.data_segments;

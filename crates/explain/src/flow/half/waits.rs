@@ -10,8 +10,8 @@ use farpace_units::{Instant, Span};
 const MIN_PAUSE: Span = Span::from_micros(200);
 /// Segments of a burst are closer to each other than this part of their mean distance.
 const DENSE: f64 = 0.6;
-/// A line is faster than a flight that does not fill it by this part at least, and segments that come one by one
-/// from it have no larger distance.
+/// A flight that takes no more than this part of a line's rate leaves it idle. Segments that come from the
+/// line one by one are no farther apart than this many times their time on it.
 const FASTER: f64 = 0.9;
 const ON_LINE: f64 = 1.1;
 /// A program that an ACK wakes writes within a quarter of the time between ACKs, in these bounds.
