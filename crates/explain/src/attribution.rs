@@ -71,7 +71,8 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     let damaged = view.half.counts.damaged * 2 > view.losses().count() as u64;
     // What a bucket drops comes at any delay. Once or twice it may be that of a start before it.
     let full_queue = time.pattern.full_queue && time.pattern.same_queue && time.pattern.pervasive;
-    time.policing = time.policing.filter(|all| !damaged && !(full_queue && all.connections == 1));
+    let others = damaged || full_queue && time.policing.as_ref().is_some_and(|all| all.connections == 1);
+    time.policing = time.policing.filter(|_| !others);
     time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
     if damaged {
         let bits = |class: &&mut Cause| DAMAGED.contains(class);
