@@ -350,13 +350,17 @@ fn is_queued(view: &View<'_>, e: &Episode) -> bool {
         || e.runs > MAX_BURSTS
         || rate * e.queued.as_secs_f64() >= MIN_FILLED * view.longest_queue
         || e.queued.as_secs_f64() >= MIN_FILLED * view.deep.as_secs_f64();
-    e.queued > least / 2 && deep.max(e.queued) > least && long && full && !outlasts_queue(view, e)
+    e.queued > least / 2 && deep.max(e.queued) > least && long && full
 }
 
 /// Segments were lost one after the other for longer than a queue stays full: it has room again as soon as
 /// the path has taken a segment. What is lost before the capture point is not seen to come.
 fn outlasts_queue(view: &View<'_>, e: &Episode) -> bool {
-    let segment = f64::from(view.mss) / view.about(e.start).0.max(1.0);
+    // The path may be slower at this time than at others.
+    let at = view.stretches.partition_point(|s| s.slice.end < e.start);
+    let about = view.stretches.iter().skip(at.saturating_sub(1)).take(3).map(|s| s.rate).filter(|r| *r > 0.0);
+    let rate = about.fold(view.about(e.start).0, f64::min);
+    let segment = f64::from(view.mss) / rate.max(1.0);
     let lasts = e.run_time.as_secs_f64();
     e.run >= MIN_RUN && !e.upstream && lasts > MAX_FULL * segment
 }
