@@ -69,7 +69,10 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
     time.pattern = Pattern::of(view);
     // Segments that passed here with a wrong checksum were dropped for it, by no bucket and no queue.
     let damaged = view.half.counts.damaged * 2 > view.losses().count() as u64;
-    time.policing = time.policing.filter(|_| !damaged);
+    // What a bucket drops comes at any delay. Once or twice it may be that of a start before it.
+    let full_queue = time.pattern.full_queue && time.pattern.same_queue && time.pattern.pervasive;
+    let others = damaged || full_queue && time.policing.as_ref().is_some_and(|all| all.connections == 1);
+    time.policing = time.policing.filter(|_| !others);
     time.classes = losses::classify(view, time.policing.as_ref(), &time.pattern);
     if damaged {
         let bits = |class: &&mut Cause| DAMAGED.contains(class);
@@ -342,8 +345,12 @@ fn grows(view: &View<'_>, at: usize) -> bool {
         stretches.iter().map(|s| s.slice.window).filter(|w| *w < u64::MAX).max().unwrap_or_default()
     };
     let (before, after) = view.stretches.split_at((at + 1).min(view.stretches.len()));
-    let soon = after.get(..GROWN_AFTER.min(after.len())).unwrap_or_default();
-    most(soon) as f64 >= GROWTH * most(before) as f64
+    let soon = match after.get(..GROWN_AFTER) {
+        Some(soon) => most(soon),
+        // ACKs of the last data tell of the window when no data is left to fill it.
+        None => view.half.largest_window,
+    };
+    soon as f64 >= GROWTH * most(before) as f64
 }
 
 /// The path is full although the window holds the sender back: its window is larger than the path.
@@ -415,6 +422,8 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
     // How long the path has been full. A window that follows its rate falls and grows with it.
     let (mut filled, mut begun) = (Span::ZERO, view.start);
     let restart = RESTART.max(view.base * 4);
+    // How long a send buffer bounded the flight before the first loss, and the largest flight in that time.
+    let (mut buffered, mut held) = (Span::ZERO, 0);
     let mut labels: Vec<Cause> = Vec::with_capacity(view.stretches.len());
     let peaks = rising(view);
     let brief = brief_queues(view);
@@ -468,6 +477,9 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
             () if full && near_queue => Cause::SenderProcessor,
             () if full => Cause::Congestion,
             () => match cut {
+                Some(_) if buffered >= view.base * MIN_BUFFERED && is_as_large(view, slice, held) => {
+                    Cause::SendBuffer
+                }
                 Some(cause) => instead(cause),
                 None => {
                     let bound = uncut(view, at, &peaks, &labels, first_loss.is_some(), steady);
@@ -484,11 +496,25 @@ fn labels(view: &View<'_>, time: &Attribution) -> Vec<Cause> {
                 }
             },
         };
+        if label == Cause::SendBuffer && cut.is_none() {
+            buffered += slice.duration();
+            held = held.max(slice.flight);
+        }
         labels.push(label);
     }
     settle(view, &mut labels);
     crawl(view, &mut labels);
     labels
+}
+
+/// Round trips for which a buffer bounds the flight at least.
+const MIN_BUFFERED: u64 = 4;
+
+/// A send buffer that bounded the flight before a loss bounds it again once it is as large. A congestion
+/// window that grows back does not stop at the same size.
+fn is_as_large(view: &View<'_>, slice: &Slice, held: u64) -> bool {
+    let segment = u64::from(view.mss);
+    slice.flight + segment >= held && slice.flight <= held + segment
 }
 
 /// Round trips in a row in which a sender with SACK does no more than send a few segments again.
@@ -532,7 +558,7 @@ fn settle(view: &View<'_>, labels: &mut [Cause]) {
         let lasts = view.stretches[to - 1].slice.end.since(view.stretches[from].slice.start);
         let steady = matches!(label, Cause::SendBuffer | Cause::SenderProcessor);
         if steady
-            && lasts < view.base * 4
+            && lasts < view.base * MIN_BUFFERED
             && let Some(before) = from.checked_sub(1).and_then(|at| labels.get(at)).copied()
         {
             labels[from..to].fill(before);
@@ -698,8 +724,9 @@ fn uncut(
     // It had filled the window at some time in this slice, and nearly does at its peak.
     let pressed = slice.waited(Wait::Window) + slice.waited(Wait::ZeroWindow);
     let close = slice.window < u64::MAX && own >= 0.9 * slice.window as f64;
+    let offered = || if grows(view, at) { Cause::SlowStart } else { window(view, at) };
     if close && pressed * 5 > slice.duration() {
-        return window(view, at);
+        return offered();
     }
     if creeps(view, at) {
         return Cause::SlowStart;
@@ -712,7 +739,7 @@ fn uncut(
     let nearly = slice.window < u64::MAX && own >= NEARLY * slice.window as f64;
     let all_full = slice.short == 0 && slice.waited(Wait::Program).is_zero();
     if probed > 0 && nearly && all_full && view.half.knows_windows() {
-        return window(view, at);
+        return offered();
     }
     // Constant flight, no queue, no loss: something at the sender.
     let sender = slice.waited(Wait::Sender);
@@ -743,7 +770,7 @@ fn uncut(
     }
     // Nearly all of the offered window is used.
     if close && view.half.knows_windows() {
-        return window(view, at);
+        return offered();
     }
     // ACKs release what waits in a buffer, and it gives full segments.
     if !steady && (slice.prompt * 2 < slice.segments || slice.short * 2 > slice.segments) {

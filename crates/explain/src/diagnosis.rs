@@ -159,8 +159,10 @@ fn unknowable(view: &View<'_>) -> Vec<String> {
                  capture are known only as gaps.");
         }
         Vantage::Middle => {
-            say("The capture was taken between the ends. Windows and waits of the sender are reckoned back \
-                 by the distance to it.");
+            say(
+                "The capture was taken between the ends. Windows and waits of the sender are estimated from \
+                 the round trip between the sender and the capture point.",
+            );
         }
         Vantage::Unknown => {
             say(

@@ -41,6 +41,9 @@ pub struct Pattern {
     /// The first flights overflowed a queue, and later losses, which the rest of this is about, are others:
     /// the data that had passed before the last loss of the first flights.
     pub start: Option<u64>,
+    /// The losses nearest to the beginning of the transfer came at the beginning of bursts, or while others
+    /// waited longer: no queue overflowed.
+    pub at_front: bool,
     /// How likely chance alone would put each episode as far behind the beginning of a burst as they all are.
     pub behind: f64,
     /// The flight was about the same when losses came, and varied more at other times.
@@ -98,6 +101,12 @@ impl Pattern {
         let (early, first) = early(view, &real);
         let begins = early < MAX_CHANCE && real.len() >= first + MIN_LATER;
         let start = real.get(first.saturating_sub(1)).filter(|_| begins).map(|e| e.passed);
+        let usual = usual_burst(view);
+        let at_front = {
+            let first = real.get(..first).unwrap_or_default();
+            let waits = rank(first).is_none_or(|rank| rank >= MAX_RANK_OF_QUEUE);
+            first.iter().all(|e| !e.upstream) && (burst(first, usual) < MAX_FRONT || !waits)
+        };
         if begins {
             real.drain(..first);
         }
@@ -105,13 +114,6 @@ impl Pattern {
         let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
         let losses: f64 = real.iter().map(|e| f64::from(e.losses)).sum();
         let runs: f64 = real.iter().map(|e| f64::from(e.runs)).sum();
-        let lost_burst = real.iter().map(|e| e.burst * f64::from(e.losses)).sum::<f64>() / losses;
-        let all: f64 = view.half.bursts.iter().map(|n| *n as f64).sum();
-        let positions = view.half.bursts.iter().enumerate().map(|(at, n)| {
-            let position = if at == 0 { 0.0 } else { 1.5 * f64::from(1u32 << (at - 1)) };
-            position * *n as f64
-        });
-        let usual = positions.sum::<f64>() / all.max(1.0);
         let weighted = real.iter().map(|e| f64::from(e.losses) * f64::from(e.losses)).sum::<f64>() / losses;
         let rank = rank(&real);
         let per_round = losses / (view.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-4)).max(1.0);
@@ -132,7 +134,8 @@ impl Pattern {
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
             in_runs: real.iter().filter(|e| e.run >= MIN_RUN).map(|e| f64::from(e.run)).sum::<f64>() / losses,
-            burst: (lost_burst + 0.5) / (usual + 0.5),
+            at_front,
+            burst: burst(&real, usual),
             late: real.iter().filter(|e| e.burst >= MIN_POSITION).count() as f64 / real.len() as f64,
             late_by_chance: late_by_chance(view, &real),
             queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
@@ -141,6 +144,23 @@ impl Pattern {
             main: None,
         }
     }
+}
+
+/// The mean position of segments in bursts.
+fn usual_burst(view: &View<'_>) -> f64 {
+    let all: f64 = view.half.bursts.iter().map(|n| *n as f64).sum();
+    let positions = view.half.bursts.iter().enumerate().map(|(at, n)| {
+        let position = if at == 0 { 0.0 } else { 1.5 * f64::from(1u32 << (at - 1)) };
+        position * *n as f64
+    });
+    positions.sum::<f64>() / all.max(1.0)
+}
+
+/// The mean position in bursts of lost segments over that of all.
+fn burst(episodes: &[&Episode], usual: f64) -> f64 {
+    let losses: f64 = episodes.iter().map(|e| f64::from(e.losses)).sum();
+    let lost = episodes.iter().map(|e| e.burst * f64::from(e.losses)).sum::<f64>() / losses.max(1.0);
+    (lost + 0.5) / (usual + 0.5)
 }
 
 /// A run of losses that chance hardly makes, and the share of losses in such runs where losses come in
@@ -195,6 +215,14 @@ const MIN_THINNED_RUNS: u32 = 4;
 const MAX_THINNED_RUN: u32 = 5;
 /// Segments that wait at such a time where there is no queue.
 const MAX_WAITING: f64 = 1.5;
+/// Segments that the path takes while a full queue drops those that come.
+const MAX_FULL: f64 = 2.0;
+/// Where losses come while others wait longer, so often, no queue dropped them.
+const MAX_RANK_OF_QUEUE: f64 = 0.4;
+/// A round trip at losses that is longer than so many others tells of a queue, and losses that come nearer to
+/// the beginning of bursts than other segments tell of none.
+const MAX_RANK_OF_BUCKET: f64 = 0.9;
+const MAX_FRONT: f64 = 1.0;
 /// The flight at losses varies by no more.
 const MAX_SPREAD: f64 = 0.15;
 
@@ -258,7 +286,8 @@ fn thinned(view: &View<'_>, e: &Episode) -> Option<Thinned> {
     // A part got through. After a timeout also what has arrived is sent again.
     let part = lost <= MAX_THINNED_SHARE * all && e.timeouts == 0;
     let alternate = e.runs * MAX_THINNED_RUN >= e.losses && e.runs >= MIN_THINNED_RUNS;
-    (many && part && alternate && waits < MAX_WAITING && view.sees_near_queues()).then_some(Thinned {
+    let waits = waits >= MAX_WAITING || e.rank.is_some_and(|rank| rank > MAX_RANK_OF_BUCKET);
+    (many && part && alternate && !waits && view.sees_near_queues()).then_some(Thinned {
         lost: e.losses,
         runs: e.runs,
         of: all as u32,
@@ -324,6 +353,18 @@ fn is_queued(view: &View<'_>, e: &Episode) -> bool {
     e.queued > least / 2 && deep.max(e.queued) > least && long && full
 }
 
+/// Segments were lost one after the other for longer than a queue stays full: it has room again as soon as
+/// the path has taken a segment. What is lost before the capture point is not seen to come.
+fn outlasts_queue(view: &View<'_>, e: &Episode) -> bool {
+    // The path may be slower at this time than at others.
+    let at = view.stretches.partition_point(|s| s.slice.end < e.start);
+    let about = view.stretches.iter().skip(at.saturating_sub(1)).take(3).map(|s| s.rate).filter(|r| *r > 0.0);
+    let rate = about.fold(view.about(e.start).0, f64::min);
+    let segment = f64::from(view.mss) / rate.max(1.0);
+    let lasts = e.run_time.as_secs_f64();
+    e.run >= MIN_RUN && !e.upstream && lasts > MAX_FULL * segment
+}
+
 /// The end of a burst was too much for a queue, which stood before it: what was sent again first passed at
 /// once, as a timer or a probe needs no longer than after any lost tail.
 fn is_overflow(view: &View<'_>, e: &Episode) -> bool {
@@ -378,8 +419,13 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
 fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Cause {
     // Where long queues are seen at other times, a queue is not small.
     let long = view.deep.max(view.about(e.start).1) > view.base / 3 + view.threshold();
-    if long && pattern.queued >= 0.3 && pattern.run < 2.2 {
+    // In times in which others wait longer, it dropped nothing.
+    let idle = pattern.episodes >= MIN_LATER && pattern.rank.is_some_and(|rank| rank < MAX_RANK_OF_QUEUE);
+    if long && pattern.queued >= 0.3 && pattern.run < 2.2 && !idle {
         return Cause::Congestion;
+    }
+    if outlasts_queue(view, e) && !pattern.bucket {
+        return Cause::BurstLoss;
     }
     if !long && pattern.full_queue {
         return Cause::SmallQueue;
@@ -396,7 +442,7 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     }
     // The first bursts overflow a queue that later ones, which are spread, do not.
     let tail = pattern.run < 2.2 || e.first_burst >= 4.0;
-    let applies = pattern.start.is_none_or(|start| e.passed <= start);
+    let applies = pattern.start.is_none_or(|start| e.passed <= start) && !pattern.at_front;
     if !long && tail && applies && both_by_chance(pattern.early, pattern.behind) < MAX_CHANCE {
         return Cause::SmallQueue;
     }

@@ -80,6 +80,13 @@ const LAST_RATE: f64 = 1.6;
 const FINER: i32 = 6;
 const TIMES_FINER: i32 = 2;
 
+/// The time of a run of losses that no bucket makes, in segments at its rate, beyond the longest tick at
+/// which buckets are filled, in seconds; how many such runs there are at least, and among how many.
+const MAX_RUN: f64 = 1.5;
+const TICK: f64 = 0.005;
+const MIN_LONGER: usize = 2;
+const RUNS_FOR_LONGER: usize = 5;
+
 impl Policing {
     /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.
     pub(crate) fn is_used_up(&self, view: &View<'_>) -> bool {
@@ -257,6 +264,9 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }
+    if is_outlasted(view, asked, best.rate) {
+        return LossOrigin::Neither;
+    }
     LossOrigin::Policer(Policing {
         rate: Rate::from_bytes_per_sec_f64(best.rate),
         burst: best.depth as u64,
@@ -279,6 +289,24 @@ fn is_of_longest_queues(views: &[&View<'_>], asked: usize) -> bool {
         longest += losses.iter().filter(|l| view.is_longest_queue(l.sent, l.queued)).count();
     }
     longest as f64 >= MOSTLY * all as f64
+}
+
+/// Runs of losses during which a bucket of this rate would have let more than a segment pass: it takes one
+/// again as soon as so much has leaked, so that none of its runs lasts longer. What is lost before the
+/// capture point is not seen to come.
+fn is_outlasted(view: &View<'_>, losses: &[&FlowLoss], rate: f64) -> bool {
+    let longest = MAX_RUN * f64::from(view.mss) / rate.max(1.0) + TICK;
+    let mut sorted: Vec<&FlowLoss> = losses.iter().copied().filter(|l| !l.copy && !l.upstream).collect();
+    sorted.sort_by_key(|l| (l.sent, l.offset));
+    // Nothing passed between two losses of a run.
+    let runs = sorted.chunk_by(|a, b| b.passed == a.passed + u64::from(a.len));
+    let lasted = runs.filter_map(|run| {
+        // What had waited in a queue came closer together at the bucket.
+        let (first, last) = (run.first()?, run.last()?);
+        Some((last.sent.since(first.sent) - first.queued).as_secs_f64())
+    });
+    let (longer, all) = lasted.fold((0, 0), |(longer, all), t| (longer + usize::from(t > longest), all + 1));
+    longer >= MIN_LONGER && longer * RUNS_FOR_LONGER >= all
 }
 
 fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {

@@ -45,6 +45,8 @@ pub struct Episode {
     pub losses: u32,
     /// Longest run of segments without one that arrived between.
     pub run: u32,
+    /// Time between the first and the last segment of the longest run, as they were sent.
+    pub run_time: Span,
     /// Runs.
     pub runs: u32,
     /// Mean delay in queues when they were sent.
@@ -416,7 +418,9 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
     sorted.sort_by_key(|l| (l.sent, l.offset));
     let mut all: Vec<Episode> = Vec::new();
     let mut last_end = 0u64;
-    let mut run = 0u32;
+    // Of the run: segments, and when its first was sent. Nothing passed between.
+    let (mut run, mut run_start) = (0u32, Instant::ZERO);
+    let mut passed_end = 0u64;
     let gap = base.max(Span::from_millis(1));
     for loss in sorted {
         let segments = loss.len.div_ceil(mss.max(1)).max(1);
@@ -425,11 +429,17 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
                 && (loss.sent.since(e.start) <= gap || loss.sent.since(e.end) < gap / 4)
         });
         let follows = loss.offset == last_end;
+        let alone = loss.passed != passed_end;
         last_end = loss.offset + u64::from(loss.len);
+        passed_end = loss.passed + u64::from(loss.len);
+        if !joins || !follows || alone {
+            run_start = loss.sent;
+        }
         if joins && let Some(e) = all.last_mut() {
             run = if follows { run + segments } else { segments };
             e.runs += u32::from(!follows);
             e.run = e.run.max(run);
+            e.run_time = e.run_time.max(loss.sent.since(run_start));
             let n = f64::from(e.losses);
             e.queued = Span::from_nanos(
                 ((e.queued.as_nanos() as f64 * n + loss.queued.as_nanos() as f64) / (n + 1.0)) as u64,
@@ -461,6 +471,7 @@ fn episodes(half: &Half, base: Span, mss: u32) -> Vec<Episode> {
             repaired: loss.resent,
             losses: 1,
             run,
+            run_time: Span::ZERO,
             runs: 1,
             queued: loss.queued,
             rank: rank(loss),

@@ -31,6 +31,8 @@ const ORIGIN: u64 = 1 << 33;
 const MAX_SCALE: u8 = 14;
 /// Segments that a window of unknown scale must hold to be taken for a limit.
 const MIN_GUESSED: u64 = 4;
+/// Segments for each end of a write that left room in such a window, if the program writes enough to fill it.
+const MIN_BETWEEN_ENDS: u64 = 32;
 /// Payload that every path takes: 576 bytes of IPv4 (RFC 791) less headers and options, and some to spare.
 const MIN_PATH: u32 = 480;
 /// Segments that each end a write, from which on a program writes messages, and the payload of a full one
@@ -114,6 +116,8 @@ pub struct Half {
     same_length: (u32, u32, u32),
     /// The last segment of new data was shorter than full ones.
     last_short: bool,
+    /// Short segments of new data that left room in the window: ends of writes.
+    ends: u64,
     /// What releases data behind such a segment.
     refills: Refills,
     burst: u8,
@@ -230,10 +234,12 @@ impl Half {
         }
     }
 
-    /// A window of unknown scale that holds a few segments is nearly full by chance.
+    /// A window of unknown scale that holds a few segments is nearly full by chance. So is one beside a
+    /// program whose writes end within it again and again: what it writes is what is sent.
     fn is_window_a_limit(&self) -> bool {
         let least = MIN_GUESSED * u64::from(self.full());
-        self.scale_is_known || self.log.known.window << self.scale >= least
+        let fills = self.ends * MIN_BETWEEN_ENDS <= self.counts.data_segments;
+        self.scale_is_known || fills && self.log.known.window << self.scale >= least
     }
 
     /// What the handshake says about the way from the capture point to the sender.

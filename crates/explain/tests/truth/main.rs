@@ -394,6 +394,84 @@ fn healthy_transfers_are_healthy_without_the_handshake() {
     }
 }
 
+/// Breaks: the segment before a run of losses has an ACK that the receiver would have delayed, and that comes
+/// behind the run: its round trip passes for a queue, and the run for a full path.
+#[test]
+fn an_ack_that_waits_for_the_end_of_a_run_is_no_queue() {
+    for (seed, place, cause) in [
+        (800451, 0, Cause::BurstLoss),
+        (801151, 0, Cause::BurstLoss),
+        (800350, 1, Cause::RandomLoss),
+        (801090, 1, Cause::RandomLoss),
+    ] {
+        assert_eq!(judge(seed).unwrap().verdicts[place].dominant, cause, "seed {seed}");
+    }
+}
+
+/// Breaks: runs of losses that last longer than a bucket, or a full queue, takes to have room for a segment
+/// again pass for a policer or a small queue.
+#[test]
+fn runs_that_outlast_a_bucket_are_bursts() {
+    for seed in [801231, 801391] {
+        assert_eq!(judge(seed).unwrap().verdicts[0].dominant, Cause::BurstLoss, "seed {seed}");
+    }
+}
+
+/// Breaks: losses at the beginning of bursts, or while others wait longer, pass for those of a queue, because
+/// they lie near the beginning of the transfer or beside a start that overflowed one.
+#[test]
+fn losses_while_others_wait_longer_are_no_queue() {
+    for (seed, place) in [(801370, 0), (801290, 0), (800228, 0)] {
+        assert_eq!(judge(seed).unwrap().verdicts[place].dominant, Cause::RandomLoss, "seed {seed}");
+    }
+}
+
+/// Breaks: losses of a queue that delays the same at each of them, and most when it drops, fit a bucket.
+#[test]
+fn a_queue_that_is_full_at_each_loss_is_no_policer() {
+    let verdicts = judge_without(programs::case(800424), 0).unwrap().verdicts;
+    assert_eq!(verdicts[0].dominant, Cause::SmallQueue);
+}
+
+/// Breaks: after a loss all the rest counts for it, although the flight is soon as large again as the send
+/// buffer allows, and no larger.
+#[test]
+fn a_send_buffer_bounds_again_after_losses() {
+    for seed in [800105, 801065] {
+        assert_eq!(judge(seed).unwrap().verdicts[0].dominant, Cause::SendBuffer, "seed {seed}");
+    }
+}
+
+/// Breaks: behind a slow line, which spreads what an ACK released at once, a send buffer passes for a program
+/// that has its own clock.
+#[test]
+fn what_a_slow_line_spreads_left_at_once() {
+    for (seed, place) in [(800285, 2), (801185, 2), (801445, 1), (801445, 2)] {
+        let verdict = &judge(seed).unwrap().verdicts[place];
+        assert_eq!(verdict.dominant, Cause::SendBuffer, "seed {seed}, seen from {}", PLACES[place]);
+    }
+}
+
+/// Breaks: a receive window that is about to grow, of which only the last ACKs may tell, is a small one.
+#[test]
+fn a_window_that_grows_at_the_end_is_a_part_of_the_start() {
+    for (seed, place) in [(800041, 0), (800607, 2), (801201, 0), (801201, 2), (801421, 2)] {
+        let verdict = &judge(seed).unwrap().verdicts[place];
+        assert!(verdict.healthy, "seed {seed}, seen from {}", PLACES[place]);
+    }
+}
+
+/// Breaks: before a round trip is known, each pause of a program is a timer's; or without the handshake the
+/// ends of writes, behind which there is room, fill a window of unknown scale.
+#[test]
+fn programs_that_write_little_are_healthy_without_the_handshake() {
+    for seed in [800106, 800314, 800362, 800176, 800240, 800264, 800322] {
+        for (place, verdict) in PLACES.iter().zip(judge_without(programs::case(seed), 6).unwrap().verdicts) {
+            assert!(verdict.healthy, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: a program that stops again and again, and reads at once in between, counts for all the time in
 /// which its window is full, although the window is small also while it reads.
 #[test]

@@ -149,6 +149,7 @@ impl Half {
             self.counts.largest = self.counts.largest.max(len);
             // A segment may also be short because it fills the window.
             self.last_short = short && self.log.known.edge > end;
+            self.ends += u64::from(self.last_short);
             if let Some(slice) = self.timeline.last() {
                 slice.sent += end - new_from;
             }

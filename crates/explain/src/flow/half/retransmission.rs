@@ -39,11 +39,11 @@ impl Half {
             at.checked_sub(n).and_then(|at| samples.get(at)).map(|(_, span)| *span)
         };
         // The ACK of the segment before it may be that which the receiver would have delayed, and which what
-        // follows the loss has called for.
+        // follows the loss has called for. In a run of losses it waits until the run is over.
         let far = |sent: Instant| before(sent, 1).min(before(sent, 2));
         let far_queue = |sent: Instant| {
             let first = samples.front().map(|(_, span)| *span);
-            before(sent, 1).or(first).unwrap_or(far_last) - far_least
+            far(sent).or(before(sent, 1)).or(first).unwrap_or(far_last) - far_least
         };
         let mut most_sent = self.most_sent;
         let passed = self.counts.bytes - u64::from(segment.len);

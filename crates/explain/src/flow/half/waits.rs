@@ -10,6 +10,10 @@ use farpace_units::{Instant, Span};
 const MIN_PAUSE: Span = Span::from_micros(200);
 /// Segments of a burst are closer to each other than this part of their mean distance.
 const DENSE: f64 = 0.6;
+/// A flight that takes no more than this part of a line's rate leaves it idle. Segments that come from the
+/// line one by one are no farther apart than this many times their time on it.
+const FASTER: f64 = 0.9;
+const ON_LINE: f64 = 1.1;
 /// A program that an ACK wakes writes within a quarter of the time between ACKs, in these bounds.
 const RELEASED_WITHIN: [Span; 2] = [Span::from_micros(200), Span::from_micros(500)];
 /// The least timers that senders have.
@@ -65,6 +69,10 @@ impl Half {
         // Segments that follow each other more closely than on average belong to one burst.
         let spacing = round.as_secs_f64() * f64::from(segment.len) / (outstanding as f64).max(1.0);
         let dense = gap <= MIN_PAUSE || gap.as_secs_f64() <= DENSE * spacing;
+        // Behind a slow line what left at once comes one by one, at the rate of the line.
+        let alone = self.line * 1e-9 * f64::from(segment.len);
+        let behind = near > self.far_recent && alone <= FASTER * spacing;
+        let dense = dense || behind && gap.as_secs_f64() <= ON_LINE * alone;
         self.prompt = self.released_at(now, arrived).0 || dense && self.prompt;
         let soon = MIN_PAUSE.max(gap / 16);
         let mut by_acks = false;
@@ -84,7 +92,8 @@ impl Half {
         let timer = MIN_TIMER.max(round * 3 / 5);
         // A lone segment's ACK may be delayed.
         let timeout = if outstanding <= 2 * u64::from(self.full()) { DELAYED_ACK[1] } else { DELAYED_ACK[0] };
-        let shut = self.log.shut.filter(|_| !resent && known.edge > 0);
+        let shut =
+            self.log.shut.filter(|s| !resent && known.edge > 0 && (s.zero || self.is_window_a_limit()));
         let closed = if shut.is_some_and(|s| s.zero) { Wait::ZeroWindow } else { Wait::Window };
         // The segment left early in the pause, or others left in it that did not come to the capture point.
         let pause = round * 3 / 2 + MIN_TIMER;
@@ -127,8 +136,9 @@ impl Half {
         {
             // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
-        } else if !resent && since_ack >= round * 3 / 2 + timeout {
-            // No ACK for what is outstanding, for so long: what goes out now is a probe.
+        } else if !resent && !self.far_recent.is_zero() && since_ack >= round * 3 / 2 + timeout {
+            // No ACK for what is outstanding, for so long: what goes out now is a probe. As long as no round
+            // trip is known, it may as well be what the program wrote next.
             waits[Wait::Timer as usize] += gap;
         } else {
             // The window is full once this is sent.
