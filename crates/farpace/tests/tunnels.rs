@@ -193,7 +193,8 @@ fn throughput_is_measured_and_explained() {
 /// A program in the place of ssh that starts the far end here, and the file with its process number.
 fn numbered_ssh(folder: &Path) -> (PathBuf, PathBuf) {
     let (script, number) = (folder.join("fake-ssh"), folder.join("pid"));
-    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec $*\n", number.display())).unwrap();
+    fs::write(&script, format!("#!/bin/sh\nshift\necho $$ > {}\nexec sh -c \"exec $*\"\n", number.display()))
+        .unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     (script, number)
 }
@@ -398,4 +399,60 @@ fn a_host_is_behind_wireguard_as_a_file_says() {
     stream.read_to_end(&mut back).unwrap();
     writing.join().unwrap();
     assert!(back == sent, "{} of {} B came back", back.len(), sent.len());
+}
+
+/// A copy of 20 MB at 8 Mbit/s that has gone on for a second, and the process number of its far end.
+fn slow_copy(tools: &Path, timeout: &str) -> (Child, String) {
+    let (script, number) = numbered_ssh(tools);
+    let film = tools.join("film");
+    fs::write(&film, vec![7; 20_000_000]).unwrap();
+    let place = format!("127.0.0.1:{}/there", tools.display());
+    let args = ["copy", film.to_str().unwrap(), &place, "--limit", "8mbit", "--timeout", timeout];
+    let mut command = farpace(&script.display().to_string(), &args);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !number.exists() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    (child, fs::read_to_string(&number).unwrap().trim().to_owned())
+}
+
+fn signal(signal: &str, pid: &str) {
+    assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+}
+
+/// Breaks: a copy whose other end has fallen silent ends seconds after its timeout, because ssh does not.
+#[test]
+fn a_silent_copy_ends_at_its_timeout() {
+    let tools = tempfile::tempdir().unwrap();
+    let (child, far) = slow_copy(tools.path(), "4");
+    signal("-STOP", &far);
+    let begun = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let late = begun.elapsed().saturating_sub(Duration::from_secs(4));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("nothing came from the other side for 4 s"), "{errors}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(late < Duration::from_millis(2_500), "{late:?} late");
+}
+
+/// Breaks: the far end of a copy whose near end was killed stays until its timeout, or says that it was
+/// interrupted.
+#[test]
+fn a_far_end_says_that_its_near_end_is_gone() {
+    let tools = tempfile::tempdir().unwrap();
+    let (mut child, far) = slow_copy(tools.path(), "60");
+    let errors = child.stderr.take().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    // The far end has it, too.
+    let errors: Vec<String> = BufReader::new(errors).lines().map(Result::unwrap).collect();
+    let text = errors.join("\n");
+    assert!(begun.elapsed() < Duration::from_secs(40), "{far} stays: {text}");
+    assert!(
+        text.contains("ssh has ended, and nothing moved for 5 s") && !text.contains("interrupted"),
+        "{text}"
+    );
 }

@@ -9,12 +9,10 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which a waiting accept checks whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Hundredths of a second that a program has to exit by itself.
-const GRACE: u32 = 300;
 
 /// A connection of the kernel as a framed stream.
 ///
@@ -105,9 +103,10 @@ impl Write for PipeEnd {
     }
 }
 
-/// Waits a moment for a program to exit by itself, then kills it.
-pub fn end_child(child: &mut Child) {
-    for _ in 0..GRACE {
+/// Waits until a program exits by itself, but only for `grace`. Then kills it.
+pub fn end_child(child: &mut Child, grace: Duration) {
+    let end = Instant::now() + grace;
+    while Instant::now() < end {
         // An error means that there is nothing to wait for.
         if !matches!(child.try_wait(), Ok(None)) {
             return;

@@ -16,6 +16,11 @@ const LOOK: u64 = 200_000_000;
 const GONE: Duration = Duration::from_secs(2);
 /// After ssh has lost its connection: the other one may survive that, as at a change of networks.
 const LOST: Duration = Duration::from_secs(20);
+/// After the stream was closed from here, ssh has so long to exit.
+const CLOSED: Duration = Duration::from_secs(3);
+/// The same where nothing moved for longer than this. Where the network is down, ssh never exits by itself.
+const CLOSED_SILENT: Duration = Duration::from_millis(200);
+const SILENT: Duration = Duration::from_secs(1);
 /// What ssh exits with when it has lost its connection, or a signal has ended the far end.
 const SSH_FAILED: i32 = 255;
 
@@ -23,8 +28,13 @@ const SSH_FAILED: i32 = 255;
 pub fn beside_ssh(call: TransferStream, input: ChildStdin, child: Child) -> TransferStream {
     let TransferStream { line: FramedStream { reader, writer, close }, peer, address, probe, finish } = call;
     let ssh = Mutex::new((Some(input), child));
-    let beside =
-        Arc::new(BesideSsh { ssh, close, moved: AtomicU64::new(0), is_over: AtomicBool::new(false) });
+    let beside = Arc::new(BesideSsh {
+        ssh,
+        close,
+        moved: AtomicU64::new(0),
+        seen: Mutex::new((0, Stopwatch::start())),
+        is_over: AtomicBool::new(false),
+    });
     let watch = beside.clone();
     // Without a thread for it the transfer's own timeout is left.
     let _ = Builder::new().spawn(move || watch.watch());
@@ -41,6 +51,8 @@ struct BesideSsh {
     close: Box<dyn Fn() + Send + Sync>,
     /// Bytes in both directions.
     moved: AtomicU64,
+    /// How many they were when they were last seen to change, and the time since then.
+    seen: Mutex<(u64, Stopwatch)>,
     is_over: AtomicBool,
 }
 
@@ -48,18 +60,23 @@ impl BesideSsh {
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
+    /// For how long nothing has moved, as far as somebody has looked.
+    fn silence(&self) -> Duration {
+        let moved = self.moved.load(Ordering::Relaxed);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.0 != moved {
+            *seen = (moved, Stopwatch::start());
+        }
+        seen.1.elapsed()
+    }
     /// Closes the stream when ssh has ended and nothing moves any more.
     fn watch(&self) {
-        let (mut moved, mut quiet) = (0, Stopwatch::start());
         while !self.is_over() {
             Stopwatch::start().wait_until(LOOK, || self.is_over());
-            let now = self.moved.load(Ordering::Relaxed);
-            if now != moved {
-                (moved, quiet) = (now, Stopwatch::start());
-            }
+            let silence = self.silence();
             let ended = self.ssh.lock().unwrap_or_else(PoisonError::into_inner).1.try_wait();
             if let Ok(Some(status)) = ended
-                && quiet.elapsed() > timeout_after(status)
+                && silence > timeout_after(status)
             {
                 return (self.close)();
             }
@@ -77,11 +94,12 @@ struct StreamOwner(Arc<BesideSsh>);
 impl StreamOwner {
     fn close(&self) {
         self.0.is_over.store(true, Ordering::Relaxed);
+        let grace = if self.0.silence() > SILENT { CLOSED_SILENT } else { CLOSED };
         (self.0.close)();
         let mut ssh = self.0.ssh.lock().unwrap_or_else(PoisonError::into_inner);
-        // The far end has what it needs, or finds out by the connection: it ends by itself.
+        // The far end hears the end of its input, or finds out by the connection: it ends by itself.
         ssh.0 = None;
-        kernel::end_child(&mut ssh.1);
+        kernel::end_child(&mut ssh.1, grace);
     }
 }
 

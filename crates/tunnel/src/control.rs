@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use farpace_live::socket::SocketOptions;
 use farpace_process::interrupt;
 use farpace_process::stopwatch::Stopwatch;
-use farpace_transfer::{LineProgress, Session, Timeouts, kernel};
+use farpace_transfer::{LineProgress, Session, Timeouts, TransferError, kernel};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::net::IpAddr;
@@ -143,11 +143,21 @@ pub fn serve_near_end(
                     came.store(true, Ordering::Relaxed);
                     (session.admit)()
                 };
+                let is_alone = AtomicBool::new(false);
                 let tick = |progress: &LineProgress| {
-                    let is_alone = is_left.load(Ordering::Relaxed) && progress.silent > ALONE;
-                    (session.tick)(progress) || is_alone
+                    let alone = is_left.load(Ordering::Relaxed) && progress.silent > ALONE;
+                    is_alone.fetch_or(alone, Ordering::Relaxed);
+                    (session.tick)(progress) || alone
                 };
-                transfer(call, &Session { admit: &admit, tick: &tick, ..*session })
+                let result = transfer(call, &Session { admit: &admit, tick: &tick, ..*session });
+                match result {
+                    // Nobody has interrupted this end.
+                    Err(TransferError::Interrupted) if is_alone.load(Ordering::Relaxed) => {
+                        let text = format!("ssh has ended, and nothing moved for {} s", ALONE.as_secs());
+                        Err(TransferError::Line(io::Error::new(io::ErrorKind::ConnectionAborted, text)))
+                    }
+                    result => result,
+                }
             })?;
             match end {
                 Some(end) => Ok(Some(end)),

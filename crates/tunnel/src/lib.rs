@@ -65,6 +65,7 @@ pub use words::{hide_words, ticket_of};
 
 use farpace_live::socket::{SocketOptions, Stream};
 use farpace_transfer::FramedStream;
+use farpace_units::Span;
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -106,6 +107,11 @@ impl Service {
     }
 }
 
+/// How long a stream waits for the peer to acknowledge the rest when it is closed.
+const LINGER: Duration = Duration::from_secs(5);
+/// A peer that has been silent for longer is not waited for.
+const MAX_LINGERED: Span = Span::from_millis(1_000);
+
 /// A stream to a service, encrypted.
 pub struct SecureStream {
     /// Its two directions.
@@ -123,9 +129,12 @@ impl SecureStream {
     fn of_stream(stream: Stream) -> SecureStream {
         let peer = stream.peer_addr().map_or("?".to_owned(), |peer| peer.to_string());
         // All that was written is to arrive before the stack goes.
-        stream.set_linger(Some(Duration::from_secs(5)));
+        stream.set_linger(Some(LINGER));
         let (reader, closer, finisher) = (stream.clone(), stream.clone(), stream.clone());
         let close = move || {
+            if closer.inspect().is_ok_and(|it| it.details.since_heard > MAX_LINGERED) {
+                closer.set_linger(Some(Duration::ZERO));
+            }
             let _ = closer.shutdown(Shutdown::Both);
             closer.interrupt();
         };

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Between two looks at whether the user has stopped the command.
 const LOOK: Duration = Duration::from_millis(100);
+/// After the end of its input, ssh has so long to exit.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// How the far end is started.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +109,7 @@ impl SshProgram<'_> {
         // Without a reader a program that goes on printing would wait for one, and ssh with it.
         drop((input, output));
         let why = if interrupt::asked() { NoFarEnd::Interrupted } else { why };
-        kernel::end_child(&mut child);
+        kernel::end_child(&mut child, GRACE);
         Ok(Err(match why {
             NoFarEnd::Ended(_) => NoFarEnd::Ended(child.wait().ok().and_then(|status| status.code())),
             other => other,
@@ -163,7 +165,7 @@ impl SshEnd {
     /// Ends it: it hears the end of its input, and is killed if that is not enough.
     pub fn end(mut self) {
         drop(self.input);
-        kernel::end_child(&mut self.child);
+        kernel::end_child(&mut self.child, GRACE);
     }
 }
 
