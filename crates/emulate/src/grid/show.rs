@@ -225,9 +225,9 @@ impl<'a> GridResults<'a> {
         let mut page = Page::new("Lab and reality over a grid of paths");
         page.verdict(&self.sentence(), self.agrees());
         page.paragraph(&format!(
-            "A ratio is the goodput in real time over that of the lab with the same seed. A run whose latest \
-             packet left the emulator later than {} % of the time that the queue lasts does not count. A way \
-             agrees if the whole interval is within 5 % (10 % behind less than 32 kB).",
+            "A ratio is the mean goodput in real time over that of the lab with the same seeds. A run \
+             whose latest packet left the emulator later than {} % of the time that the queue lasts does not \
+             count. A way agrees if the whole interval is within 5 % (10 % behind less than 32 kB).",
             MAX_LATE_SHARE * 100.0
         ));
         page.wide_table(&self.table());
