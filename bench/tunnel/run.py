@@ -15,7 +15,6 @@ import argparse
 import base64
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -256,20 +255,27 @@ def trial(options, name):
     print(json.dumps(rates))
 
 
+# The lab has no tunnel, but what it costs: Ethernet's 24 bytes beyond the frame, and 60 of IPv4, UDP and WireGuard.
+TUNNEL = ('\noverhead = "84 B"', ", mss = 1400")
+SEEDS = 9
+
+
 def lab(options, name):
-    """What the lab says that the path allows, in Mbit/s."""
+    """What the lab says that the path allows to TCP in a tunnel, in Mbit/s: the median of some seeds."""
     size, link = PATHS[name]
     if link is None:
         return None
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/path.toml"
         with open(path, "w") as file:
-            file.write(SCENARIO.format(name=name, link=link, size=size))
-        out = run(options.farpace, "run", path, "--json", "--out", f"{directory}/out")
-        flow = json.loads(out)["flows"][0]
-        text = json.dumps(flow)
-        found = re.search(r'"goodput[a-z_]*": ([0-9.]+)', text)
-        return float(found.group(1)) / 1e6 if found else None
+            overhead, mss = TUNNEL
+            text = SCENARIO.format(name=name, link=link + overhead, size=size)
+            file.write(text.replace('profile = "farpace"', f'profile = "farpace"{mss}'))
+        rates = []
+        for seed in range(1, SEEDS + 1):
+            words = [options.farpace, "run", path, "--set", f"seed={seed}", "--json", "--out", f"{directory}/{seed}"]
+            rates.append(json.loads(run(*words))["flows"][0]["goodput_bit_s"] / 1e6)
+        return statistics.median(rates)
 
 
 def measure(options, name):
