@@ -4,13 +4,14 @@ use super::backend_run::CompareSample;
 use super::plan::{AUTOTUNED_ROOM, Plan, kernel_name};
 use super::virtual_time::{is_data, reading};
 use crate::INTERFACE;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use farpace_events::Cause;
 use farpace_host::LocalLink;
 use farpace_lab::BoundaryInfo;
 use farpace_live::device::{PacketConfig, PacketSocket};
 use farpace_live::socket::{LiveListener, SocketOptions, Stack, Stream};
 use farpace_live::{KernelTcp, Namespace, Wait, connect_kernel};
+use farpace_process::stopwatch::Stopwatch;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -19,6 +20,8 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(20);
 /// A read waits no longer, so that whoever reads can look whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
+/// Between two looks for a connection of the kernel, in nanoseconds.
+const ACCEPT_STEP: u64 = 200_000;
 const PORT: u16 = 5001;
 /// The kernel keeps more for a packet than its payload: so many times the window for its buffers, which then
 /// never limit.
@@ -90,6 +93,7 @@ impl CompareEnds {
         }
         let at = SocketAddr::new(to.boundary.address, PORT);
         let listener = to.namespace.within(|| TcpListener::bind(at))?.context("cannot listen")?;
+        listener.set_nonblocking(true)?;
         Ok(CompareEnds::Kernel { from, congestion: kernel_name(&plan.congestion).to_owned(), listener })
     }
     /// Ours.
@@ -124,11 +128,24 @@ impl CompareEnds {
     /// The receiver's end. It is there half a round trip after the sender's, which does not wait for it.
     ///
     /// # Errors
-    /// Nobody has connected.
-    pub fn accept(&self) -> Result<CompareEnd> {
+    /// Nobody has connected, or the network has stopped before: then `is_over` is true.
+    pub fn accept(&self, is_over: impl Fn() -> bool) -> Result<CompareEnd> {
         match self {
             CompareEnds::Kernel { listener, .. } => {
-                Ok(CompareEnd::Kernel(listener.accept().context("cannot accept")?.0))
+                let clock = Stopwatch::start();
+                let stream = loop {
+                    match listener.accept() {
+                        Ok((stream, _)) => break stream,
+                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                            return Err(error).context("cannot accept");
+                        }
+                        Err(_) if is_over() || clock.elapsed() > CONNECT => bail!("nobody has connected"),
+                        Err(_) => Stopwatch::start().wait_until(ACCEPT_STEP, || false),
+                    };
+                };
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(LOOK))?;
+                Ok(CompareEnd::Kernel(stream))
             }
             CompareEnds::Ours { listener, .. } => {
                 listener.set_timeout(Some(CONNECT));

@@ -80,7 +80,7 @@ fn transfer(ends: &CompareEnds, lasts: Span) -> Result<(Vec<CompareSample>, u64)
             }
         });
         let receiver = scope.spawn(|| {
-            let arrives = ends.accept()?;
+            let arrives = ends.accept(|| over.load(Ordering::Relaxed))?;
             let mut chunk = vec![0; CHUNK];
             while !over.load(Ordering::Relaxed)
                 && let Ok(n) = arrives.read(&mut chunk)

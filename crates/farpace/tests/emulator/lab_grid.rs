@@ -4,6 +4,7 @@ use super::harness::{alone, has_rights};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 /// A queue of 40 ms, as in the comparison of one path.
 const POINTS: &str = r#"
@@ -67,4 +68,41 @@ fn a_grid_goes_on_with_the_runs_it_has() {
         serde_json::from_slice(&std::fs::read(here.join("grid/grid.json")).unwrap()).unwrap();
     assert_eq!(written, found);
     assert!(here.join("grid/report.html").exists() && here.join("grid/figures/cubic.svg").exists());
+}
+
+/// Breaks: a grid that is interrupted while the kernel's TCP runs never ends, because its receiver waits for
+/// data of a network that has stopped.
+#[test]
+fn an_interrupted_run_of_the_kernel_ends() {
+    if !has_rights() {
+        return;
+    }
+    let _alone = alone();
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("points.toml"), POINTS).unwrap();
+    for more in [1, 2] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_farpace"));
+        command.args(["lab", "grid", "--points", "points.toml", "--seconds", "60", "--with", "kernel"]);
+        let out = format!("out{more}");
+        let mut child = command.args(["--out", &out]).current_dir(here.path()).spawn().unwrap();
+        let begun = Instant::now();
+        // The lab's run is first.
+        let runs = || std::fs::read_to_string(here.path().join(&out).join("runs.jsonl")).unwrap_or_default();
+        while !runs().contains("\"way\":\"lab\"") && begun.elapsed() < Duration::from_secs(100) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_secs(more));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let begun = Instant::now();
+        while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let ended = child.try_wait().unwrap();
+        if ended.is_none() {
+            // A second signal ends it at once.
+            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            let _ = child.wait();
+        }
+        assert_eq!(ended.and_then(|status| status.code()), Some(130), "after {more} s");
+    }
 }
