@@ -132,7 +132,9 @@ impl SecureStream {
         stream.set_linger(Some(LINGER));
         let (reader, closer, finisher) = (stream.clone(), stream.clone(), stream.clone());
         let close = move || {
-            if closer.inspect().is_ok_and(|it| it.details.since_heard > MAX_LINGERED) {
+            // Data that comes in order does not count as an acknowledgment.
+            let silence = closer.inspect().map(|it| it.details.since_heard.min(it.details.since_data));
+            if silence.is_ok_and(|silence| silence > MAX_LINGERED) {
                 closer.set_linger(Some(Duration::ZERO));
             }
             let _ = closer.shutdown(Shutdown::Both);
