@@ -1,10 +1,11 @@
 //! Linux of today (6.x): quick ACKs at the start and after trouble, unless the connection is a conversation;
 //! then more than one segment, or a timer that follows the sender's pace.
 //!
-//! Left out: compressed SACKs (from the fourth duplicate on Linux may hold one back for up to 1 ms).
 //! `tests/against_linux` has the kernel play the same scripts.
 
 use super::DataArrival;
+use super::compressed::CompressedSacks;
+use farpace_events::Cause;
 use farpace_units::{Instant, Span};
 
 const ATO_MIN: Span = Span::from_millis(40);
@@ -46,6 +47,7 @@ pub struct QuickAck {
     ends: u32,
     /// Until when an ACK is held back now.
     held: Option<Instant>,
+    compressed: CompressedSacks,
 }
 
 impl QuickAck {
@@ -75,13 +77,14 @@ impl QuickAck {
         if a.opens {
             self.quick |= 1;
         }
-        self.hold(a)
+        if a.holes { self.hold_early(a) } else { self.hold(a) }
     }
 
-    /// Data ahead of its turn.
-    pub fn on_early(&mut self, a: &DataArrival) {
+    /// Data ahead of its turn: until when its ACK may wait; none: not at all.
+    pub fn on_early(&mut self, a: &DataArrival) -> Option<Instant> {
         self.measure(a);
         self.quick |= u32::from(a.opens);
+        self.hold_early(a)
     }
 
     /// A FIN in order: the program will close in answer, which is waited for.
@@ -98,9 +101,18 @@ impl QuickAck {
         self.hold(a)
     }
 
-    fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
+    /// Neither a delayed nor a compressed ACK: at once.
+    fn is_due(&self, a: &DataArrival) -> bool {
         let quick = self.quick > 0 && !self.conversation;
-        if quick || (a.unacknowledged > self.full_size() && a.steady) {
+        quick || (a.unacknowledged > self.full_size() && a.steady)
+    }
+
+    fn hold_early(&mut self, a: &DataArrival) -> Option<Instant> {
+        if self.is_due(a) { None } else { self.compressed.hold(a) }
+    }
+
+    fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
+        if self.is_due(a) {
             return None;
         }
         let delay = self.delay(a.srtt);
@@ -197,6 +209,12 @@ impl QuickAck {
         }
         self.ends = 0;
         self.held = None;
+        self.compressed.on_ack_sent();
+    }
+
+    /// ACKs of data ahead of its turn wait.
+    pub fn holds_sacks(&self) -> bool {
+        self.compressed.any()
     }
 
     /// Data went out: within the ato of what came last it is an answer.
@@ -204,14 +222,19 @@ impl QuickAck {
         self.conversation |= self.ato.is_some_and(|ato| now.since(self.last) < ato);
     }
 
-    /// The timer fired: wait longer next time; or the answer that was waited for did not come.
-    pub fn on_timer(&mut self, rto: Span) {
+    /// The timer fired: wait longer next time; or the answer that was waited for did not come. Compressed ACKs
+    /// have a timer of their own.
+    pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
+        if self.compressed.is_over(now) {
+            return Cause::AckOutOfOrder;
+        }
         if self.conversation {
             self.conversation = false;
             self.ato = Some(ATO_MIN);
         } else {
             self.ato = self.ato.map(|ato| (ato * 2).min(rto));
         }
+        Cause::AckDelayed
     }
 
     /// ACKs leave at once, unless a conversation begins again; or it is one now.

@@ -1,9 +1,10 @@
 //! When the receiver acknowledges: at once, or after a while.
 //!
-//! What all forms share stands here: out of order, duplicates, and what fills a hole are acknowledged at once
-//! (RFC 5681 §4.2). The rest is one file for each form.
+//! What all forms share stands here: duplicates, and what fills a hole are acknowledged at once, and out of order
+//! all but what Linux compresses (RFC 5681 §4.2). The rest is one file for each form.
 
 mod bsd;
+mod compressed;
 mod linux;
 mod linux26;
 mod nth;
@@ -12,7 +13,7 @@ mod tests;
 
 use crate::config::DelayedAck;
 use farpace_events::Cause;
-use farpace_units::{Instant, Packets, Span};
+use farpace_units::{Instant, Packets, Seq, Span};
 
 /// A decision about one arrival of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,14 @@ pub struct DataArrival {
     pub rto: Span,
     /// Smoothed round-trip time; zero if unknown.
     pub srtt: Span,
+    /// The round trip by what is received; zero if unknown.
+    pub receive_rtt: Span,
+    /// RCV.NXT, this segment included.
+    pub next: Seq,
+    /// Data still waits behind a hole.
+    pub holes: bool,
+    /// SACK was agreed on.
+    pub sack: bool,
 }
 
 /// The receiver's acknowledgment policy.
@@ -117,12 +126,18 @@ impl AckPolicy {
         }
     }
 
-    /// Data has arrived ahead of its turn. It is acknowledged at once, and tells how long segments are
-    /// (Linux).
-    pub fn on_early(&mut self, a: &DataArrival) {
-        if let AckForm::Linux(form) = &mut self.form {
-            form.on_early(a);
-        }
+    /// Data has arrived ahead of its turn: when is it acknowledged? It tells how long segments are (Linux).
+    pub fn on_early(&mut self, a: &DataArrival) -> Decision {
+        let hold = match &mut self.form {
+            AckForm::Linux(form) => form.on_early(a),
+            AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) | AckForm::Linux26(_) => None,
+        };
+        hold.map_or(Decision::Now(Cause::AckOutOfOrder), Decision::Hold)
+    }
+
+    /// ACKs of data that arrived ahead of its turn are held back.
+    pub fn holds_sacks(&self) -> bool {
+        matches!(&self.form, AckForm::Linux(form) if form.holds_sacks())
     }
 
     /// The peer's FIN has arrived in order, perhaps with data: when is it acknowledged?
@@ -174,10 +189,11 @@ impl AckPolicy {
         }
     }
 
-    /// The time for which an acknowledgment was held back is over; `rto` is our own timeout.
-    pub fn on_timer(&mut self, rto: Span) {
-        if let AckForm::Linux(form) = &mut self.form {
-            form.on_timer(rto);
+    /// The time for which an acknowledgment was held back is over; `rto` is our own timeout. Why it is sent now.
+    pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
+        match &mut self.form {
+            AckForm::Linux(form) => form.on_timer(now, rto),
+            AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) | AckForm::Linux26(_) => Cause::AckDelayed,
         }
     }
 

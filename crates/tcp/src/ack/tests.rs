@@ -4,7 +4,7 @@ use super::{AckPolicy, DataArrival, Decision};
 use crate::config::{BufferSize, DelayedAck, WindowGrowth};
 use crate::receive::ReceiveWindow;
 use farpace_events::Cause;
-use farpace_units::{ByteCount, Instant, Packets, Span};
+use farpace_units::{ByteCount, Instant, Packets, Seq, Span};
 
 const MSS: u32 = 1448;
 
@@ -38,7 +38,7 @@ impl Receiver {
         let now = Instant::ZERO + ms(at);
         // The timer on the way.
         if self.held.is_some_and(|held| held <= now) {
-            self.policy.on_timer(ms(210));
+            self.policy.on_timer(now, ms(210));
             self.sent();
         }
         self.unacknowledged += len;
@@ -73,6 +73,10 @@ impl Receiver {
             mss: MSS,
             rto,
             srtt,
+            receive_rtt: srtt,
+            next: Seq::default(),
+            holes: disorder,
+            sack: true,
         });
         match decision {
             Decision::Now(cause) => {
@@ -265,6 +269,7 @@ fn arrival(len: u32, push: bool) -> DataArrival {
         mss: MSS,
         rto: ms(210),
         srtt: ms(10),
+        ..DataArrival::default()
     }
 }
 

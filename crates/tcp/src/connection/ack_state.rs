@@ -3,6 +3,7 @@
 use crate::ack::{AckPolicy, Decision};
 use crate::ack_request::{AckRequester, Answers, Mark};
 use crate::config::Config;
+use crate::receive::SackBlockList;
 use farpace_events::Cause;
 use farpace_units::{Instant, Seq, Span};
 
@@ -18,6 +19,8 @@ pub(super) struct AckState {
     pub due: Option<Cause>,
     /// When the delayed ACK is to be sent.
     pub deadline: Option<Instant>,
+    /// What an ACK that was held back is to tell before a further block takes its place.
+    pub blocks_before: Option<Box<SackBlockList>>,
     /// Last.ACK.sent of RFC 7323: RCV.NXT of the last segment sent.
     pub last_sent: Seq,
     /// Of what is not acknowledged yet, segments have arrived as one.
@@ -43,6 +46,7 @@ impl AckState {
             policy: AckPolicy::new(config.delayed_ack, config.ack_delay, config.ack_every),
             due: None,
             deadline: None,
+            blocks_before: None,
             last_sent: Seq::default(),
             joined: false,
             requester: AckRequester::new(config.ack_requests),

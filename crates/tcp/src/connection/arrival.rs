@@ -464,7 +464,7 @@ impl Connection {
                         if self.config.is_linux() {
                             self.rcv.sack_blocks.set_overlap(seq, seq + len as u32);
                         }
-                        self.rcv.sack_blocks.add(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
+                        self.add_block(seq, fin_at.map_or(seq + len as u32, |at| at + 1));
                     }
                 }
                 ArrivedData::Duplicate => {
@@ -473,7 +473,7 @@ impl Connection {
                         ahead_of_turn = true;
                         self.counters.out_of_order += count;
                         if self.sack {
-                            self.rcv.sack_blocks.add(seq, seq + len as u32);
+                            self.add_block(seq, seq + len as u32);
                         }
                     }
                     self.counters.duplicates += count;
@@ -490,7 +490,7 @@ impl Connection {
             // segment, data and FIN, for lost.
             if len == 0 && at.after(self.rcv.nxt) {
                 if self.sack {
-                    self.rcv.sack_blocks.add(at, at + 1);
+                    self.add_block(at, at + 1);
                 }
                 if self.config.is_linux() {
                     ahead_of_turn = true;
@@ -515,15 +515,16 @@ impl Connection {
         arrival.segment = arrival.segment.min(arrival.len);
         (arrival.disorder, arrival.duplicate) = (disorder, duplicate);
         arrival.unacknowledged = self.rcv.nxt.bytes_since(self.ack.last_sent);
+        (arrival.next, arrival.holes) = (self.rcv.nxt, self.rcv.reassembly.has_hole());
         if self.rcv.peer_fin == Some(self.rcv.nxt) {
             self.on_peer_fin(&mut arrival);
             return;
         }
         arrival.disorder |= fin_at.is_some();
         if ahead_of_turn && self.config.is_linux() {
-            // It is answered at once, and says nothing of the sender's pace.
-            self.ack.policy.on_early(&arrival);
-            self.ack.obey(Decision::Now(Cause::AckOutOfOrder));
+            // It says nothing of the sender's pace.
+            let decision = self.ack.policy.on_early(&arrival);
+            self.ack.obey(decision);
             return;
         }
         self.decide_ack(&arrival);
@@ -573,6 +574,8 @@ impl Connection {
             mss: self.snd.mss,
             rto: self.flight.rto.rto(),
             srtt: self.flight.rto.srtt(),
+            receive_rtt: self.rcv.window.rtt_estimate(),
+            sack: self.sack,
             ..arrival
         }
     }

@@ -7,6 +7,7 @@ mod ack_state;
 mod acknowledgment;
 mod arrival;
 mod buffers;
+mod compressed;
 mod cork;
 mod details;
 mod ecn;

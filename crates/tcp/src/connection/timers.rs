@@ -115,8 +115,8 @@ impl Connection {
         if due(self.ack.deadline) {
             self.note_internal(now, Cause::TimerDelayedAck);
             self.ack.deadline = None;
-            self.ack.due.get_or_insert(Cause::AckDelayed);
-            self.ack.policy.on_timer(self.flight.rto.rto());
+            let cause = self.ack.policy.on_timer(now, self.flight.rto.rto());
+            self.ack.due.get_or_insert(cause);
         }
         if due(self.cork.deadline) {
             self.on_hold_timeout();

@@ -72,6 +72,7 @@ impl Connection {
         }
         if out.len() < full {
             self.send_before_change(now, out);
+            self.send_before_block(now, out);
             self.send_acks_of_parts(now, out, full);
         }
         if !self.is_open() {
@@ -170,7 +171,7 @@ impl Connection {
 
     /// The number of a segment without data. Linux keeps it within a window that has shrunk, but for less
     /// than a unit of our scale.
-    fn acceptable_number(&self) -> Seq {
+    pub(super) fn acceptable_number(&self) -> Seq {
         let edge = self.snd.una + self.snd.wnd;
         if !self.snd.nxt.after(edge) || !self.config.is_linux() {
             return self.snd.nxt;

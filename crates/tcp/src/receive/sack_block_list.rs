@@ -5,6 +5,8 @@ use farpace_wire::tcp::{SackBlock, SackBlocks};
 
 /// Blocks that are remembered; older ones are forgotten even though their data stays queued.
 const REMEMBERED: usize = 4;
+/// Blocks that any ACK has room for.
+const EXPECTED: usize = 2;
 
 /// Up to four blocks, the most recently changed first, and a D-SACK (RFC 2883) waiting to be sent.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +38,13 @@ impl SackBlockList {
             apart
         });
         self.blocks.insert(0, block);
+    }
+
+    /// Data from `start` to `end` changes another block than the two that were reported first, or makes a third
+    /// or later one (`TCP_SACK_BLOCKS_EXPECTED`).
+    pub fn is_crowded_by(&self, start: Seq, end: Seq) -> bool {
+        let touching = self.blocks.iter().position(|i| !start.after(i.end) && !i.start.after(end));
+        touching.unwrap_or(self.blocks.len()) >= EXPECTED
     }
 
     /// RCV.NXT moved: blocks that it has reached are gone.

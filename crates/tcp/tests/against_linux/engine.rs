@@ -1,7 +1,7 @@
 //! The same script against the engine, in virtual time.
 
 use super::common::{drain, expire};
-use super::peer::{Heard, PORT, Peer, encoded};
+use super::peer::{PORT, Peer, encoded};
 use super::script::{ANSWER, App, Script};
 use bytes::Bytes;
 use farpace_tcp::config::{DelayedAck, Settings};
@@ -21,13 +21,12 @@ struct Engine<'a> {
     inbox: VecDeque<(TcpHeader, Bytes)>,
 }
 
-/// What the peer hears when its segments arrive at `times`: SYN, ACK, and the steps of `script`.
-pub fn run(script: &Script, times: &[Instant]) -> Vec<Heard> {
-    let settings = Settings { delayed_ack: Some(DelayedAck::Linux), ..Settings::default() };
-    play(script, times, &settings).heard
+/// Nothing of Linux but when it acknowledges.
+pub fn acks() -> Settings {
+    Settings { delayed_ack: Some(DelayedAck::Linux), ..Settings::default() }
 }
 
-/// The peer afterwards, if the engine has these settings.
+/// The peer when its segments have arrived at `times`: SYN, ACK, and the steps of `script`.
 pub fn play(script: &Script, times: &[Instant], settings: &Settings) -> Peer {
     let config = settings.resolve().unwrap();
     let peer = Peer::new(2, script);

@@ -1,0 +1,122 @@
+//! Compressed SACKs of Linux (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`, `tcp_comp_sack_nr`): from the
+//! fourth ACK of the same number on, ACKs of data ahead of its turn wait for a timer, and one stands for all.
+//!
+//! Such ACKs come in bunches, and so does what they let the sender send.
+
+use super::DataArrival;
+use farpace_units::{Instant, Seq, Span};
+
+/// Longest wait (`tcp_comp_sack_delay_ns`).
+const MAX_DELAY: Span = Span::from_millis(1);
+/// The wait is this part of the round trip, if that is shorter: 5 %.
+const SHARE: u64 = 20;
+/// How late the timer may be, and is on a host that nothing else wakes (`tcp_comp_sack_slack_ns`).
+const SLACK: Span = Span::from_micros(100);
+/// Most ACKs that wait (`tcp_comp_sack_nr`).
+const MAX_HELD: u32 = 44;
+/// ACKs of one number that are sent at once: fast retransmit of the peer counts three duplicates.
+const AT_ONCE: u8 = 3;
+
+/// Which ACKs of data ahead of its turn wait, and until when.
+#[derive(Clone, Debug, Default)]
+pub struct CompressedSacks {
+    /// RCV.NXT, of which `at_once` counts the ACKs; none before the first.
+    number: Option<Seq>,
+    at_once: u8,
+    /// ACKs that wait.
+    held: u32,
+    until: Option<Instant>,
+}
+
+impl CompressedSacks {
+    /// Data has come, and some waits behind a hole: until when its ACK may wait; none: not at all.
+    pub fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
+        if !a.sack || self.held >= MAX_HELD {
+            return None;
+        }
+        if self.number != Some(a.next) {
+            (self.number, self.at_once) = (Some(a.next), 0);
+        }
+        if self.at_once < AT_ONCE {
+            self.at_once += 1;
+            return None;
+        }
+        self.held += 1;
+        Some(*self.until.get_or_insert(a.now + delay(a)))
+    }
+
+    /// An ACK went out: it stands for those that waited.
+    pub fn on_ack_sent(&mut self) {
+        (self.held, self.until) = (0, None);
+    }
+
+    /// ACKs wait.
+    pub fn any(&self) -> bool {
+        self.held > 0
+    }
+
+    /// The time of those that wait is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+/// By the smaller of both estimates of the round trip; no estimate of the receiver is a round trip of zero.
+fn delay(a: &DataArrival) -> Span {
+    let rtt = if a.srtt.is_zero() { a.receive_rtt } else { a.receive_rtt.min(a.srtt) };
+    (rtt / SHARE).min(MAX_DELAY) + SLACK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(at: u64, next: u32, rtt: u64) -> DataArrival {
+        DataArrival {
+            now: Instant::ZERO + Span::from_micros(at),
+            next: Seq::new(next),
+            receive_rtt: Span::from_millis(rtt),
+            sack: true,
+            ..DataArrival::default()
+        }
+    }
+
+    fn waits(sacks: &mut CompressedSacks, at: u64, next: u32, rtt: u64) -> Option<u64> {
+        let until = sacks.hold(&arrival(at, next, rtt));
+        until.map(|until| until.since(Instant::ZERO).as_nanos() / 1000)
+    }
+
+    /// Breaks: the sender's fast retransmit would wait for a timer of the receiver, or no ACK would ever wait.
+    #[test]
+    fn three_of_each_number_leave_at_once() {
+        let mut sacks = CompressedSacks::default();
+        for number in [1000, 2000] {
+            for at in 0..3 {
+                assert_eq!(waits(&mut sacks, at, number, 100), None);
+            }
+        }
+        assert_eq!(waits(&mut sacks, 10, 2000, 100), Some(1110));
+        assert_eq!(waits(&mut sacks, 500, 2000, 100), Some(1110), "one timer for all that wait");
+        sacks.on_ack_sent();
+        assert_eq!(
+            waits(&mut sacks, 1200, 2000, 100),
+            Some(2300),
+            "the number is the same: it waits at once"
+        );
+    }
+
+    /// Breaks: on a LAN an ACK would wait for longer than a round trip; or more would wait than Linux holds.
+    #[test]
+    fn waits_are_bounded_by_the_round_trip_and_by_their_number() {
+        let mut sacks =
+            CompressedSacks { number: Some(Seq::new(1)), at_once: 3, ..CompressedSacks::default() };
+        assert_eq!(waits(&mut sacks, 0, 1, 2), Some(200), "a twentieth of 2 ms, and the slack");
+        for _ in 1..44 {
+            assert!(waits(&mut sacks, 1, 1, 2).is_some());
+        }
+        assert_eq!(waits(&mut sacks, 1, 1, 2), None);
+        let without = DataArrival { sack: false, ..arrival(0, 1, 2) };
+        sacks.on_ack_sent();
+        assert_eq!(sacks.hold(&without), None, "a duplicate ACK without SACK is all that the peer has");
+    }
+}
