@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+import routes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FARPACE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release" / "farpace"
 LINE = ["--rate", "500mbit", "--delay", "5ms", "--queue", "20ms"]
@@ -44,6 +46,7 @@ class Site:
             subprocess.run(["ip", "-n", near, "addr", "add", address, "dev", "e"], check=True)
             subprocess.run(["ip", "-n", near, "link", "set", "e", "up"], check=True)
             subprocess.run(["ip", "-n", far, "link", "set", f"e{place}", "up"], check=True)
+        routes.choose(self.names["a"], "cubic")
         return self
 
     def __exit__(self, *_):

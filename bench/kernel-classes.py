@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+import routes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FARPACE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release" / "farpace"
 A, B = "fpbench-a", "fpbench-b"
@@ -92,6 +94,7 @@ def measure(way, mbit, seconds, folder):
     server = child = None
     try:
         child = set_up(way, mbit, folder)
+        routes.choose(A, "cubic")
         server = subprocess.Popen(within(B, "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL)
         time.sleep(1)
         capture = folder / "trace.pcap"

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import routes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FARPACE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release" / "farpace"
 
@@ -60,6 +62,7 @@ def trial(control: str, seconds: int) -> None:
     within = lambda name, *words: ["ip", "netns", "exec", name, *words]
     for name in (a, b):
         subprocess.run(within(name, "sysctl", "-qw", *BUFFERS), check=True)
+    routes.choose(a, control)
     shown = subprocess.run(["ip", "-n", b, "-j", "-4", "addr", "show", "dev", "far0"], check=True, capture_output=True)
     address = json.loads(shown.stdout)[0]["addr_info"][0]["local"]
     with subprocess.Popen(within(b, "iperf3", "-s", "-1", "--forceflush"), stdout=subprocess.PIPE) as server:

@@ -95,7 +95,7 @@ SEVERAL = 8
 def measure(site, sender, contender, direction, path, has_pages):
     """Seconds of bulk, of each object, of a page, and of each echo."""
     congestion = "bbr" if contender == "bbr" else "cubic"
-    sender.congestion = congestion
+    sender.use(congestion)
     site.set_congestion(congestion)
     reader, at = (site.server, CLIENT) if direction == "from" else (site.client, SERVER)
     to, page_at, echo_at, children = (at, PORT), (at, PAGE_PORT), (at, ECHO_PORT), []

@@ -83,10 +83,14 @@ class Sender:
     """Sends as many bytes as it is asked for."""
 
     def __init__(self, namespace, address):
-        self.congestion = "cubic"
         self.listener = inside(namespace, lambda: socket.create_server((address, PORT), backlog=200))
+        self.use("cubic")
         self.data = memoryview(stream(256 << 20))
         threading.Thread(target=self.serve, daemon=True).start()
+
+    def use(self, congestion):
+        """Of new connections, from their beginning: one that has begun with bbr stays paced."""
+        choose(self.listener, congestion)
 
     def serve(self):
         while True:
@@ -95,7 +99,6 @@ class Sender:
 
     def answer(self, sock):
         with sock:
-            choose(sock, self.congestion)
             asked = b""
             try:
                 while len(asked) < 8:

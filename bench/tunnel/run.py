@@ -24,6 +24,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import routes
+
 SCENARIO = """
 title = "{name}"
 description = "A path of bench/tunnel."
@@ -89,12 +92,9 @@ class Site:
 
     def tcp(self, congestion):
         for namespace in filter(None, {self.near, self.far}):
-            for key, value in {
-                "tcp_congestion_control": congestion,
-                "tcp_rmem": "4096 131072 67108864",
-                "tcp_wmem": "4096 131072 67108864",
-            }.items():
-                subprocess.run(self.inside(namespace, "sysctl", "-qw", f"net.ipv4.{key}={value}"), check=False)
+            for key in ("tcp_rmem", "tcp_wmem"):
+                run(*self.inside(namespace, "sysctl", "-qw", f"net.ipv4.{key}=4096 131072 67108864"))
+            routes.choose(namespace, congestion)
 
     # Contenders: each moves the file once and returns seconds, or None where it is not there.
 
