@@ -14,6 +14,9 @@ pub(super) const TICKS: Span = Span::from_millis(2);
 pub const AT_SENDER: Span = Span::from_millis(1);
 /// Echoes over which the delay between capture point and sender is the least.
 const WINDOW: u32 = 8;
+/// A program that an ACK wakes writes within this time; on a busy host it is woken later, and a sender that
+/// paces sends later.
+pub(super) const AT_ONCE: [Span; 2] = [Span::from_micros(200), Span::from_micros(600)];
 
 /// What an ACK says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +40,11 @@ pub(super) struct AckLog {
     pub known: Ack,
     /// When the first ACK of new data since the last segment reached the sender; none if none has.
     pub released: Option<Instant>,
+    /// How much of the time since the last segment is no longer behind an ACK than each of the times that
+    /// count as at once.
+    pub behind_acks: [Span; AT_ONCE.len()],
+    /// When the last segment left.
+    segment_left: Instant,
     /// The window was shut when the last segment had been sent.
     pub shut: Option<Shut>,
     /// When the newest ACK of new data that has reached the sender passed the capture point.
@@ -166,19 +174,32 @@ impl AckLog {
         self.shut = (self.known.edge > 0 && !room(&self.known))
             .then_some(Shut { until: None, zero: self.known.edge <= self.known.una });
         self.released = None;
-        while let Some(ack) = self.coming.front().filter(|ack| ack.time + distance <= now) {
+        self.behind_acks = AT_ONCE.map(|_| Span::ZERO);
+        let mut from = std::mem::replace(&mut self.segment_left, now);
+        while let Some(ack) = self.coming.front().copied().filter(|ack| ack.time + distance <= now) {
             if ack.una > self.known.una {
                 self.advanced = ack.time;
                 self.released.get_or_insert(ack.time + distance);
             }
-            self.known = *ack;
+            let arrived = ack.time + distance;
+            self.count_behind(self.known.time + distance, from, arrived);
+            from = from.max(arrived);
+            self.known = ack;
             if let Some(shut) = &mut self.shut {
                 shut.zero |= ack.edge <= ack.una;
-                if shut.until.is_none() && room(ack) {
+                if shut.until.is_none() && room(&ack) {
                     shut.until = Some(ack.time + distance);
                 }
             }
             self.coming.pop_front();
+        }
+        self.count_behind(self.known.time + distance, from, now);
+    }
+
+    /// From `from` to `to`, with the last ACK before at `ack`.
+    fn count_behind(&mut self, ack: Instant, from: Instant, to: Instant) {
+        for (sum, within) in self.behind_acks.iter_mut().zip(AT_ONCE) {
+            *sum += to.min(ack + within).since(from.max(ack));
         }
     }
 }
@@ -208,6 +229,21 @@ mod tests {
         log.push(ack(5_000, 1_000, 9_000), None);
         log.advance(Instant::from_nanos(6_000), 1_000, 500, 500);
         assert_eq!((log.advanced, log.known.time), (Instant::from_nanos(100), Instant::from_nanos(5_000)));
+    }
+
+    /// Breaks: data of a program with a clock of its own counts as released by ACKs that come all the time.
+    #[test]
+    fn time_behind_acks_is_counted_once() {
+        let us = |n: u64| 1_000 * n;
+        let mut log = AckLog::default();
+        log.advance(Instant::from_nanos(us(1_000)), 1_000, 500, 500);
+        for at in [2_000, 2_050, 4_000] {
+            log.push(ack(us(at), at, 9_000), None);
+        }
+        log.advance(Instant::from_nanos(us(4_100)), 1_000, 500, 500);
+        assert_eq!(log.behind_acks.map(|time| time.as_nanos()), [us(50 + 200 + 100), us(50 + 600 + 100)]);
+        log.advance(Instant::from_nanos(us(4_700)), 1_000, 500, 500);
+        assert_eq!(log.behind_acks.map(|time| time.as_nanos()), [us(100), us(500)]);
     }
 
     /// Breaks: a segment that was cut to fit the window waited for the window.

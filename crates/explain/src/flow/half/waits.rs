@@ -1,6 +1,7 @@
 //! What the sender waited for between two segments.
 
 use super::{DELAYED_ACK, Half, PeerState};
+use crate::flow::acks::AT_ONCE;
 use crate::flow::stall::Stall;
 use crate::flow::timeline::{Slice, Wait};
 use crate::frame::CapturedSegment;
@@ -20,19 +21,19 @@ const RELEASED_WITHIN: [Span; 2] = [Span::from_micros(200), Span::from_micros(50
 const MIN_TIMER: Span = Span::from_millis(5);
 
 impl Half {
-    /// Whether data that leaves at `now` was released by the ACK that reached the sender at `arrived`, and
-    /// how likely chance has it so while ACKs come for two segments each. Far from the sender the time of
-    /// arrival is known less exactly: the next ACK may be there already.
-    fn released_at(&self, now: Instant, arrived: Instant) -> (bool, f64) {
-        let apart = Span::from_nanos((self.line * 2.0 * f64::from(self.full())) as u64);
-        let [least, most] = RELEASED_WITHIN;
-        let within = (apart / 4).max(least).min(most);
-        let chance = within.as_secs_f64() / apart.as_secs_f64().max(1e-9);
-        let since = now.since(arrived);
-        match self.log.next_after(now).filter(|_| self.log.distance() > within) {
-            Some(left) => (since.min(left) <= within, chance * 2.0),
-            None => (since <= within, chance),
-        }
+    /// Data that leaves at `now` was released by the ACK that reached the sender at `arrived`, if at most
+    /// `within` lie between them. Far from the sender the time of arrival is known less exactly: the next ACK
+    /// may be there already.
+    fn is_released(&self, now: Instant, arrived: Instant, within: Span) -> bool {
+        let next = self.log.next_after(now).filter(|_| self.log.distance() > within);
+        next.map_or(now.since(arrived), |left| left.min(now.since(arrived))) <= within
+    }
+
+    /// How much of the `gap` before a segment counts as at once behind an ACK, for each of the times that do.
+    fn chance_of_release(&self, gap: Span) -> [f64; AT_ONCE.len()] {
+        let sides = AT_ONCE.map(|within| if self.log.distance() > within { 2.0 } else { 1.0 });
+        let share = self.log.behind_acks.map(|time| time.as_secs_f64() / gap.as_secs_f64().max(1e-9));
+        std::array::from_fn(|i| share[i] * sides[i])
     }
 
     /// Says what the sender waited for since its last segment.
@@ -73,19 +74,21 @@ impl Half {
         let alone = self.line * 1e-9 * f64::from(segment.len);
         let behind = near > self.far_recent && alone <= FASTER * spacing;
         let dense = dense || behind && gap.as_secs_f64() <= ON_LINE * alone;
-        self.prompt = self.released_at(now, arrived).0 || dense && self.prompt;
+        let apart = Span::from_nanos((self.line * 2.0 * f64::from(self.full())) as u64);
+        let [least, most] = RELEASED_WITHIN;
+        let within = (apart / 4).max(least).min(most);
+        self.prompt = self.is_released(now, arrived, within) || dense && self.prompt;
         let soon = MIN_PAUSE.max(gap / 16);
         let mut by_acks = false;
         if !resent && self.last_short && outstanding > 0 {
             // A buffer of which a part is free still holds the rest; a program that waits for its own clock
             // may have let all of it go.
             let holds = outstanding * 8 >= recent.unwrap_or_default();
-            let (released, chance) = self.released_at(now, arrived.max(last));
-            let at_once = holds && released;
-            if gap > MIN_PAUSE && (since_ack > soon || drained) {
-                self.refills.refilled(at_once, chance);
+            let at_once = AT_ONCE.map(|within| holds && self.is_released(now, arrived.max(last), within));
+            if !dense && (since_ack > soon || drained) {
+                self.refills.refilled(at_once, self.chance_of_release(gap));
             }
-            by_acks = at_once && self.refills.by_acks();
+            by_acks = at_once.contains(&true) && self.refills.by_acks();
         }
         let mut waits = [Span::ZERO; Wait::COUNT];
 
@@ -132,7 +135,9 @@ impl Half {
             waits[Wait::Timer as usize] += gap;
         } else if !resent
             && self.last_short
-            && (since_ack > soon || drained && since_release > soon && !by_acks)
+            && !dense
+            && !by_acks
+            && (since_ack > soon || drained && since_release > soon)
         {
             // The last segment was short, and ACKs released nothing: there was nothing more to send.
             waits[Wait::Program as usize] += gap;
