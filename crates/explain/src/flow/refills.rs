@@ -17,8 +17,8 @@ pub struct Refills {
 }
 
 impl Refills {
-    /// Data left behind a short segment, after a pause, at once by each of the times that count so, or not. `chance` is the
-    /// share of the pause that counts as at once by each.
+    /// Data left behind a short segment, after a pause, at once by each of the times that count so, or not.
+    /// `chance` is the share of the pause that counts as at once by each.
     pub fn refilled(&mut self, at_once: [bool; AT_ONCE.len()], chance: [f64; AT_ONCE.len()]) {
         self.all = self.all.saturating_add(1);
         for (hits, hit) in self.at_once.iter_mut().zip(at_once) {

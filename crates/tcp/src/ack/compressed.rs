@@ -1,5 +1,5 @@
-//! Compressed SACKs of Linux (`tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`, `tcp_comp_sack_nr`): from the
-//! fourth ACK of the same number on, ACKs of data ahead of its turn wait for a timer, and one stands for all.
+//! Compressed SACKs of Linux (`tcp_comp_sack_delay_ns`, `_slack_ns` and `_nr`): from the fourth ACK of the
+//! same number on, ACKs of data ahead of its turn wait for a timer, and one stands for all.
 //!
 //! Such ACKs come in bunches, and so does what they let the sender send.
 
@@ -86,7 +86,7 @@ mod tests {
         until.map(|until| until.since(Instant::ZERO).as_nanos() / 1000)
     }
 
-    /// Breaks: the sender's fast retransmit would wait for a timer of the receiver, or no ACK would ever wait.
+    /// Breaks: the sender's fast retransmit waits for a timer of the receiver, or no ACK ever waits.
     #[test]
     fn three_of_each_number_leave_at_once() {
         let mut sacks = CompressedSacks::default();
@@ -105,7 +105,7 @@ mod tests {
         );
     }
 
-    /// Breaks: on a LAN an ACK would wait for longer than a round trip; or more would wait than Linux holds.
+    /// Breaks: on a LAN an ACK waits for longer than a round trip; or more wait than Linux holds.
     #[test]
     fn waits_are_bounded_by_the_round_trip_and_by_their_number() {
         let mut sacks =

@@ -222,8 +222,8 @@ impl QuickAck {
         self.conversation |= self.ato.is_some_and(|ato| now.since(self.last) < ato);
     }
 
-    /// The timer fired: wait longer next time; or the answer that was waited for did not come. Compressed ACKs
-    /// have a timer of their own.
+    /// The timer fired: wait longer next time; or the answer that was waited for did not come. Compressed
+    /// ACKs have a timer of their own.
     pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
         if self.compressed.is_over(now) {
             return Cause::AckOutOfOrder;

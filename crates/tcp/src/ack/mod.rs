@@ -1,7 +1,7 @@
 //! When the receiver acknowledges: at once, or after a while.
 //!
-//! What all forms share stands here: duplicates, and what fills a hole are acknowledged at once, and out of order
-//! all but what Linux compresses (RFC 5681 §4.2). The rest is one file for each form.
+//! What all forms share stands here: duplicates, and what fills a hole are acknowledged at once, and so is
+//! what is out of order, but for what Linux compresses (RFC 5681 §4.2). The rest is one file for each form.
 
 mod bsd;
 mod compressed;
@@ -189,7 +189,8 @@ impl AckPolicy {
         }
     }
 
-    /// The time for which an acknowledgment was held back is over; `rto` is our own timeout. Why it is sent now.
+    /// The time for which an acknowledgment was held back is over; `rto` is our own timeout. Why it is sent
+    /// now.
     pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
         match &mut self.form {
             AckForm::Linux(form) => form.on_timer(now, rto),

@@ -40,8 +40,8 @@ impl SackBlockList {
         self.blocks.insert(0, block);
     }
 
-    /// Data from `start` to `end` changes another block than the two that were reported first, or makes a third
-    /// or later one (`TCP_SACK_BLOCKS_EXPECTED`).
+    /// Data from `start` to `end` changes another block than the two that were reported first, or makes a
+    /// third or later one (`TCP_SACK_BLOCKS_EXPECTED`).
     pub fn is_crowded_by(&self, start: Seq, end: Seq) -> bool {
         let touching = self.blocks.iter().position(|i| !start.after(i.end) && !i.start.after(end));
         touching.unwrap_or(self.blocks.len()) >= EXPECTED
