@@ -13,51 +13,46 @@ const SHARE: u64 = 20;
 /// How late the timer may be, and is on a host that nothing else wakes (`tcp_comp_sack_slack_ns`).
 const SLACK: Span = Span::from_micros(100);
 /// Most ACKs that wait (`tcp_comp_sack_nr`).
-const MAX_HELD: u32 = 44;
+const MAX_HELD: u8 = 44;
 /// ACKs of one number that are sent at once: fast retransmit of the peer counts three duplicates.
 const AT_ONCE: u8 = 3;
 
-/// Which ACKs of data ahead of its turn wait, and until when.
+/// Which ACKs of data ahead of its turn wait.
 #[derive(Clone, Debug, Default)]
 pub struct CompressedSacks {
-    /// RCV.NXT, of which `at_once` counts the ACKs; none before the first.
-    number: Option<Seq>,
+    /// RCV.NXT, of which `at_once` counts the ACKs.
+    number: Seq,
     at_once: u8,
     /// ACKs that wait.
-    held: u32,
-    until: Option<Instant>,
+    held: u8,
 }
 
 impl CompressedSacks {
-    /// Data has come, and some waits behind a hole: until when its ACK may wait; none: not at all.
+    /// Data has come, and some waits behind a hole: until when its ACK may wait, if none waits already; none:
+    /// not at all.
     pub fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
         if !a.sack || self.held >= MAX_HELD {
             return None;
         }
-        if self.number != Some(a.next) {
-            (self.number, self.at_once) = (Some(a.next), 0);
+        if self.number != a.next {
+            (self.number, self.at_once) = (a.next, 0);
         }
         if self.at_once < AT_ONCE {
             self.at_once += 1;
             return None;
         }
         self.held += 1;
-        Some(*self.until.get_or_insert(a.now + delay(a)))
+        Some(a.now + delay(a))
     }
 
     /// An ACK went out: it stands for those that waited.
     pub fn on_ack_sent(&mut self) {
-        (self.held, self.until) = (0, None);
+        self.held = 0;
     }
 
     /// ACKs wait.
     pub fn any(&self) -> bool {
         self.held > 0
-    }
-
-    /// The time of those that wait is over.
-    pub fn is_over(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until <= now)
     }
 }
 
@@ -81,6 +76,7 @@ mod tests {
         }
     }
 
+    /// Until when, in microseconds.
     fn waits(sacks: &mut CompressedSacks, at: u64, next: u32, rtt: u64) -> Option<u64> {
         let until = sacks.hold(&arrival(at, next, rtt));
         until.map(|until| until.since(Instant::ZERO).as_nanos() / 1000)
@@ -96,8 +92,9 @@ mod tests {
             }
         }
         assert_eq!(waits(&mut sacks, 10, 2000, 100), Some(1110));
-        assert_eq!(waits(&mut sacks, 500, 2000, 100), Some(1110), "one timer for all that wait");
+        assert!(sacks.any());
         sacks.on_ack_sent();
+        assert!(!sacks.any());
         assert_eq!(
             waits(&mut sacks, 1200, 2000, 100),
             Some(2300),
@@ -108,8 +105,7 @@ mod tests {
     /// Breaks: on a LAN an ACK waits for longer than a round trip; or more wait than Linux holds.
     #[test]
     fn waits_are_bounded_by_the_round_trip_and_by_their_number() {
-        let mut sacks =
-            CompressedSacks { number: Some(Seq::new(1)), at_once: 3, ..CompressedSacks::default() };
+        let mut sacks = CompressedSacks { number: Seq::new(1), at_once: 3, held: 0 };
         assert_eq!(waits(&mut sacks, 0, 1, 2), Some(200), "a twentieth of 2 ms, and the slack");
         for _ in 1..44 {
             assert!(waits(&mut sacks, 1, 1, 2).is_some());

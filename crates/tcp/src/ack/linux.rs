@@ -14,7 +14,7 @@ const DELAY_MAX: Span = Span::from_millis(200);
 /// Longest wait before that look.
 const DELAY_LIMIT: Span = Span::from_millis(500);
 /// Most ACKs that are sent at once before delaying begins.
-const MAX_QUICK: u32 = 16;
+const MAX_QUICK: u8 = 16;
 /// What counts as a full-size segment before a larger one was seen.
 const FIRST_FULL_SIZE: u32 = 536;
 /// Smaller segments are never full.
@@ -32,7 +32,7 @@ fn in_ticks(time: Span) -> Span {
 /// The quick-ACK counter, the delayed-ACK timeout (ato), and whether data goes both ways.
 #[derive(Clone, Debug, Default)]
 pub struct QuickAck {
-    quick: u32,
+    quick: u8,
     /// None before the first data.
     ato: Option<Span>,
     last: Instant,
@@ -44,7 +44,7 @@ pub struct QuickAck {
     /// Size of the last segment that looked full for another size.
     other_size: u32,
     /// Segments since the last ACK that ended something: short ones, full ones with PSH.
-    ends: u32,
+    ends: u8,
     /// Until when an ACK is held back now.
     held: Option<Instant>,
     compressed: CompressedSacks,
@@ -83,7 +83,7 @@ impl QuickAck {
     /// Data ahead of its turn: until when its ACK may wait; none: not at all.
     pub fn on_early(&mut self, a: &DataArrival) -> Option<Instant> {
         self.measure(a);
-        self.quick |= u32::from(a.opens);
+        self.quick |= u8::from(a.opens);
         self.hold_early(a)
     }
 
@@ -165,7 +165,7 @@ impl QuickAck {
         let other = std::mem::take(&mut self.other_size);
         if a.segment >= self.full_size {
             self.full_size = a.segment.min(a.most);
-            self.ends = self.ends.max(u32::from(a.push));
+            self.ends = self.ends.max(u8::from(a.push));
             return;
         }
         // SACK blocks come off the segment that carries them: all options count.
@@ -183,7 +183,7 @@ impl QuickAck {
 
     fn arm(&mut self, a: &DataArrival) {
         let n = (a.window / (2 * self.full_size())).max(2);
-        self.quick = self.quick.max(n.min(MAX_QUICK));
+        self.quick = self.quick.max(u8::try_from(n).unwrap_or(MAX_QUICK).min(MAX_QUICK));
     }
 
     fn delay(&self, srtt: Span) -> Span {
@@ -224,8 +224,8 @@ impl QuickAck {
 
     /// The timer fired: wait longer next time; or the answer that was waited for did not come. Compressed
     /// ACKs have a timer of their own.
-    pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
-        if self.compressed.is_over(now) {
+    pub fn on_timer(&mut self, rto: Span) -> Cause {
+        if self.compressed.any() {
             return Cause::AckOutOfOrder;
         }
         if self.conversation {

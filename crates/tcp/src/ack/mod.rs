@@ -191,9 +191,9 @@ impl AckPolicy {
 
     /// The time for which an acknowledgment was held back is over; `rto` is our own timeout. Why it is sent
     /// now.
-    pub fn on_timer(&mut self, now: Instant, rto: Span) -> Cause {
+    pub fn on_timer(&mut self, rto: Span) -> Cause {
         match &mut self.form {
-            AckForm::Linux(form) => form.on_timer(now, rto),
+            AckForm::Linux(form) => form.on_timer(rto),
             AckForm::AtOnce | AckForm::Nth(_) | AckForm::Bsd(_) | AckForm::Linux26(_) => Cause::AckDelayed,
         }
     }

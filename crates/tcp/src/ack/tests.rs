@@ -38,7 +38,7 @@ impl Receiver {
         let now = Instant::ZERO + ms(at);
         // The timer on the way.
         if self.held.is_some_and(|held| held <= now) {
-            self.policy.on_timer(now, ms(210));
+            self.policy.on_timer(ms(210));
             self.sent();
         }
         self.unacknowledged += len;

@@ -115,7 +115,7 @@ impl Connection {
         if due(self.ack.deadline) {
             self.note_internal(now, Cause::TimerDelayedAck);
             self.ack.deadline = None;
-            let cause = self.ack.policy.on_timer(now, self.flight.rto.rto());
+            let cause = self.ack.policy.on_timer(self.flight.rto.rto());
             self.ack.due.get_or_insert(cause);
         }
         if due(self.cork.deadline) {
