@@ -8,6 +8,7 @@ use crate::flow::FlowLoss;
 use crate::statistics::median;
 use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
+use std::collections::VecDeque;
 
 pub(crate) use shared::mark as mark_shared;
 pub(crate) use unseen::is_shared_bucket;
@@ -87,6 +88,12 @@ const TICK: f64 = 0.005;
 const MIN_LONGER: usize = 2;
 const RUNS_FOR_LONGER: usize = 5;
 
+/// Segments that get through beyond the rate do not count if they are no more; runs of losses before which
+/// more did are so many at least, and this part of all.
+const OVERRUN: f64 = 4.0;
+const MIN_OVERRUNS: usize = 2;
+const RUNS_FOR_OVERRUN: usize = 4;
+
 impl Policing {
     /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.
     pub(crate) fn is_used_up(&self, view: &View<'_>) -> bool {
@@ -142,6 +149,8 @@ struct Point {
     /// Data that had got through before.
     passed: f64,
     lost: bool,
+    /// It was lost before the capture point: when is known by what came before and after it.
+    upstream: bool,
 }
 
 /// Holds the losses against leaky buckets of many rates. A bucket fills with what gets through, and leaks
@@ -264,7 +273,8 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }
-    if is_outlasted(view, asked, best.rate) {
+    let points = points(view, losses, from, &seen);
+    if is_outlasted(view, asked, best.rate) || is_overrun(&points, best.rate, view.mss, base) {
         return LossOrigin::Neither;
     }
     LossOrigin::Policer(Policing {
@@ -307,6 +317,34 @@ fn is_outlasted(view: &View<'_>, losses: &[&FlowLoss], rate: f64) -> bool {
     });
     let (longer, all) = lasted.fold((0, 0), |(longer, all), t| (longer + usize::from(t > longest), all + 1));
     longer >= MIN_LONGER && longer * RUNS_FOR_LONGER >= all
+}
+
+/// Between losses more got through than a bucket of this rate lets pass: it is empty at each of them, and
+/// lets no more pass from there than its rate. A short queue lets pass what its line takes. Losses within
+/// `round` seconds, the round trip, are compared: over a longer time the error of the rate counts.
+fn is_overrun(points: &[Point], rate: f64, mss: u32, round: f64) -> bool {
+    let slack = OVERRUN * f64::from(mss) + TICK * rate;
+    let (mut all, mut over) = (0, 0);
+    // Losses of the last round trip, with what had passed beyond the rate; each has less than those before.
+    let mut lowest: VecDeque<(f64, f64)> = VecDeque::new();
+    let mut last = f64::NAN;
+    for point in points.iter().filter(|p| p.lost && !p.upstream) {
+        let beyond = point.passed - rate * point.time;
+        while lowest.front().is_some_and(|(time, _)| point.time - time > round) {
+            lowest.pop_front();
+        }
+        // Losses in a row tell as much as one.
+        if point.passed != last {
+            all += 1;
+            over += usize::from(lowest.front().is_some_and(|(_, least)| beyond - least > slack));
+        }
+        while lowest.back().is_some_and(|(_, least)| *least >= beyond) {
+            lowest.pop_back();
+        }
+        lowest.push_back((point.time, beyond));
+        last = point.passed;
+    }
+    over >= MIN_OVERRUNS && over * RUNS_FOR_OVERRUN >= all
 }
 
 fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {
@@ -403,12 +441,18 @@ fn points(view: &View<'_>, losses: &[&FlowLoss], from: usize, times: &PassTimes)
         .kept()
         .iter()
         .filter(|p| !lost.contains(&p.frame))
-        .map(|p| Point { time: times.of(p.time), passed: through(p.time, p.passed), lost: false })
+        .map(|p| Point {
+            time: times.of(p.time),
+            passed: through(p.time, p.passed),
+            lost: false,
+            upstream: false,
+        })
         .collect();
     points.extend(losses.iter().zip(times.of_losses(losses)).skip(from).map(|(l, time)| Point {
         time,
         passed: through(l.sent, l.passed),
         lost: true,
+        upstream: l.upstream,
     }));
     points.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.passed.total_cmp(&b.passed)));
     points
@@ -502,4 +546,37 @@ fn separation(losses: &[f64], passes: &[f64]) -> f64 {
     let below: f64 =
         losses.iter().map(|l| passes.partition_point(|p| p < l) as f64 / passes.len() as f64).sum();
     (below / losses.len() as f64 - 0.5) * 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Losses at these times, in milliseconds, after so many segments of 1000 bytes.
+    fn lost(points: &[(f64, f64)]) -> Vec<Point> {
+        points
+            .iter()
+            .map(|(time, passed)| Point {
+                time: time / 1e3,
+                passed: passed * 1e3,
+                lost: true,
+                upstream: false,
+            })
+            .collect()
+    }
+
+    /// Breaks: a short queue passes for a policer whose bucket is deep, because a bucket of some rate explains
+    /// where in the transfer the losses are.
+    #[test]
+    fn what_a_line_lets_pass_between_losses_overruns_a_bucket() {
+        // A megabyte a second: one segment in a millisecond, and nine beyond that are slack.
+        let line = lost(&[(0.0, 0.0), (1.0, 12.0), (2.0, 24.0), (200.0, 200.0), (201.0, 212.0)]);
+        assert!(is_overrun(&line, 1e6, 1000, 0.1));
+        let bucket = lost(&[(0.0, 0.0), (1.0, 1.0), (9.0, 10.0), (50.0, 20.0), (60.0, 30.0), (200.0, 200.0)]);
+        assert!(!is_overrun(&bucket, 1e6, 1000, 0.1));
+        let ticks = lost(&[(0.0, 0.0), (0.5, 5.0), (5.0, 5.0), (5.5, 10.0), (10.0, 10.0)]);
+        assert!(!is_overrun(&ticks, 1e6, 1000, 0.1), "a bucket that is filled in ticks");
+        let far = lost(&[(0.0, 0.0), (150.0, 300.0), (300.0, 600.0)]);
+        assert!(!is_overrun(&far, 1e6, 1000, 0.1), "too far apart to tell");
+    }
 }
