@@ -151,6 +151,8 @@ struct Point {
     lost: bool,
     /// It was lost before the capture point: when is known by what came before and after it.
     upstream: bool,
+    /// How long it may have waited before it came to the bucket, in seconds.
+    queued: f64,
 }
 
 /// Holds the losses against leaky buckets of many rates. A bucket fills with what gets through, and leaks
@@ -336,7 +338,9 @@ fn is_overrun(points: &[Point], rate: f64, mss: u32, round: f64) -> bool {
         // Losses in a row tell as much as one.
         if point.passed != last {
             all += 1;
-            over += usize::from(lowest.front().is_some_and(|(_, least)| beyond - least > slack));
+            // What waits in a queue before the bucket comes later than it was seen.
+            let most = slack + rate * point.queued;
+            over += usize::from(lowest.front().is_some_and(|(_, least)| beyond - least > most));
         }
         while lowest.back().is_some_and(|(_, least)| *least >= beyond) {
             lowest.pop_back();
@@ -446,6 +450,7 @@ fn points(view: &View<'_>, losses: &[&FlowLoss], from: usize, times: &PassTimes)
             passed: through(p.time, p.passed),
             lost: false,
             upstream: false,
+            queued: 0.0,
         })
         .collect();
     points.extend(losses.iter().zip(times.of_losses(losses)).skip(from).map(|(l, time)| Point {
@@ -453,6 +458,7 @@ fn points(view: &View<'_>, losses: &[&FlowLoss], from: usize, times: &PassTimes)
         passed: through(l.sent, l.passed),
         lost: true,
         upstream: l.upstream,
+        queued: l.queued.as_secs_f64(),
     }));
     points.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.passed.total_cmp(&b.passed)));
     points
@@ -561,6 +567,7 @@ mod tests {
                 passed: passed * 1e3,
                 lost: true,
                 upstream: false,
+                queued: 0.0,
             })
             .collect()
     }
@@ -572,6 +579,8 @@ mod tests {
         // A megabyte a second: one segment in a millisecond, and nine beyond that are slack.
         let line = lost(&[(0.0, 0.0), (1.0, 12.0), (2.0, 24.0), (200.0, 200.0), (201.0, 212.0)]);
         assert!(is_overrun(&line, 1e6, 1000, 0.1));
+        let queued: Vec<Point> = line.into_iter().map(|p| Point { queued: 0.02, ..p }).collect();
+        assert!(!is_overrun(&queued, 1e6, 1000, 0.1), "it came to the bucket later");
         let bucket = lost(&[(0.0, 0.0), (1.0, 1.0), (9.0, 10.0), (50.0, 20.0), (60.0, 30.0), (200.0, 200.0)]);
         assert!(!is_overrun(&bucket, 1e6, 1000, 0.1));
         let ticks = lost(&[(0.0, 0.0), (0.5, 5.0), (5.0, 5.0), (5.5, 10.0), (10.0, 10.0)]);
