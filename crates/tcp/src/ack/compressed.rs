@@ -25,13 +25,20 @@ pub struct CompressedSacks {
     at_once: u8,
     /// ACKs that wait.
     held: u8,
+    /// None ever waits.
+    off: bool,
 }
 
 impl CompressedSacks {
+    /// Every ACK is sent at once.
+    pub fn off() -> Self {
+        CompressedSacks { off: true, ..CompressedSacks::default() }
+    }
+
     /// Data has come, and some waits behind a hole: until when its ACK may wait, if none waits already; none:
     /// not at all.
     pub fn hold(&mut self, a: &DataArrival) -> Option<Instant> {
-        if !a.sack || self.held >= MAX_HELD {
+        if self.off || !a.sack || self.held >= MAX_HELD {
             return None;
         }
         if self.number != a.next {
@@ -105,7 +112,7 @@ mod tests {
     /// Breaks: on a LAN an ACK waits for longer than a round trip; or more wait than Linux holds.
     #[test]
     fn waits_are_bounded_by_the_round_trip_and_by_their_number() {
-        let mut sacks = CompressedSacks { number: Seq::new(1), at_once: 3, held: 0 };
+        let mut sacks = CompressedSacks { number: Seq::new(1), at_once: 3, ..CompressedSacks::default() };
         assert_eq!(waits(&mut sacks, 0, 1, 2), Some(200), "a twentieth of 2 ms, and the slack");
         for _ in 1..44 {
             assert!(waits(&mut sacks, 1, 1, 2).is_some());
@@ -114,5 +121,7 @@ mod tests {
         let without = DataArrival { sack: false, ..arrival(0, 1, 2) };
         sacks.on_ack_sent();
         assert_eq!(sacks.hold(&without), None, "a duplicate ACK without SACK is all that the peer has");
+        let mut sacks = CompressedSacks { at_once: 3, ..CompressedSacks::off() };
+        assert_eq!(waits(&mut sacks, 0, 0, 2), None);
     }
 }

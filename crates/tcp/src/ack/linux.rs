@@ -51,6 +51,11 @@ pub struct QuickAck {
 }
 
 impl QuickAck {
+    /// Up to Linux 4.17.
+    pub fn without_compression() -> Self {
+        QuickAck { compressed: CompressedSacks::off(), ..QuickAck::default() }
+    }
+
     /// Data has arrived: until when its ACK may wait; none: not at all.
     pub fn on_data(&mut self, a: &DataArrival) -> Option<Instant> {
         if a.duplicate {

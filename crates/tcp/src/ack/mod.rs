@@ -99,6 +99,7 @@ impl AckPolicy {
             DelayedAck::Bsd => AckForm::Bsd(bsd::FastTimer::new(delay)),
             DelayedAck::Linux26 => AckForm::Linux26(linux26::QuickAck26::default()),
             DelayedAck::Linux => AckForm::Linux(linux::QuickAck::default()),
+            DelayedAck::Linux417 => AckForm::Linux(linux::QuickAck::without_compression()),
         };
         AckPolicy { form, full_size: 0 }
     }

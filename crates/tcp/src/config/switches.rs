@@ -232,8 +232,11 @@ pub enum DelayedAck {
     #[serde(rename = "linux-2.6")]
     Linux26,
     /// Linux of today: as `linux-2.6`, with a receiver that answers at once where data goes both ways no
-    /// more.
+    /// more, and with compressed SACKs.
     Linux,
+    /// Linux up to 4.17: as `linux`, but whatever is out of order is acknowledged at once.
+    #[serde(rename = "linux-4.17")]
+    Linux417,
     /// 4.3BSD to Net/2: every second segment, and at the ticks of a clock of 200 ms whatever waits.
     Bsd,
     /// Every n-th segment (`ack_every`), 40 ms at the latest.
@@ -243,11 +246,17 @@ pub enum DelayedAck {
 }
 
 impl DelayedAck {
+    /// The receiver of Linux 3 and later, in which a window that opens has its ACKs at once.
+    pub(crate) fn is_modern_linux(self) -> bool {
+        matches!(self, DelayedAck::Linux | DelayedAck::Linux417)
+    }
+
     /// All of them.
-    pub const ALL: [DelayedAck; 6] = [
+    pub const ALL: [DelayedAck; 7] = [
         DelayedAck::Rfc5681,
         DelayedAck::Linux26,
         DelayedAck::Linux,
+        DelayedAck::Linux417,
         DelayedAck::Bsd,
         DelayedAck::Stretch,
         DelayedAck::None,

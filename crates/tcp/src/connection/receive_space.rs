@@ -1,7 +1,7 @@
 //! The receive sequence space (RFC 9293 §3.3.1), the window over it, and what has arrived.
 
 use super::pressure::Shortage;
-use crate::config::{Config, DelayedAck};
+use crate::config::Config;
 use crate::receive::{LinuxMemory, ReceiveWindow, SackBlockList, StreamReassembly};
 use farpace_units::{ByteCount, Seq};
 
@@ -34,7 +34,7 @@ pub(super) struct ReceiveSpace {
 impl ReceiveSpace {
     /// An empty space with the first window of `config`. The peer's SYN says where it begins.
     pub fn new(config: &Config) -> Self {
-        let opens = config.delayed_ack == DelayedAck::Linux;
+        let opens = config.delayed_ack.is_modern_linux();
         let mss = u32::from(config.mss);
         let mut window = ReceiveWindow::new(config.receive_buffer, config.window_growth, opens, mss);
         let wscale = if config.window_scale { window_shift(window.max()) } else { 0 };

@@ -127,7 +127,7 @@ impl Settings {
 
     fn validate_acks(&self, config: &Config) -> Result<(), SettingsError> {
         let policy = config.delayed_ack;
-        let fixed = matches!(policy, DelayedAck::None | DelayedAck::Linux | DelayedAck::Linux26);
+        let fixed = matches!(policy, DelayedAck::None | DelayedAck::Linux26) || policy.is_modern_linux();
         let held = "used with delayed_ack rfc5681, bsd or stretch";
         require(self.ack_delay.is_none() || !fixed, "ack_delay", held)?;
         let every = self.ack_every.is_none() || policy == DelayedAck::Stretch;
