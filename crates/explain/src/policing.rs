@@ -572,7 +572,7 @@ mod tests {
             .collect()
     }
 
-    /// Breaks: a short queue passes for a policer whose bucket is deep, because a bucket of some rate explains
+    /// Breaks: a short queue passes for a policer with a deep bucket, because a bucket of some rate explains
     /// where in the transfer the losses are.
     #[test]
     fn what_a_line_lets_pass_between_losses_overruns_a_bucket() {
