@@ -125,7 +125,7 @@ fn a_queue_that_leaves_the_path_idle_is_small() {
         size: "120 MB",
     };
     assert_eq!(written.verdicts()[..2], [SmallQueue; 2]);
-    // Behind the path compressed SACKs leave too few runs of losses.
+    // Behind the path its losses pass for chance if the receiver compresses SACKs.
     assert_eq!(written.verdicts_with("linux-4.17"), [SmallQueue; 3]);
 }
 
