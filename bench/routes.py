@@ -8,9 +8,11 @@ import subprocess
 
 
 def choose(namespace: str, control: str) -> None:
-    """Raises CalledProcessError if the kernel does not know the control, or the namespace has no route."""
+    """Raises RuntimeError if the namespace has no route, and CalledProcessError if the kernel does not know the control."""
     ip = ["ip", "-n", namespace]
     routes = subprocess.run([*ip, "-4", "route", "show"], check=True, capture_output=True, text=True).stdout.splitlines()
+    if not routes:
+        raise RuntimeError(f"namespace {namespace} has no route that could choose {control}")
     for route in routes:
         words = route.split()
         if "congctl" in words:

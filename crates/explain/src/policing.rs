@@ -275,8 +275,8 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }
-    let points = points(view, losses, from, &seen);
-    if is_outlasted(view, asked, best.rate) || is_overrun(&points, best.rate, view.mss, base) {
+    let is_overrun = || is_overrun(&points(view, losses, from, &seen), best.rate, view.mss, base);
+    if is_outlasted(view, asked, best.rate) || is_overrun() {
         return LossOrigin::Neither;
     }
     LossOrigin::Policer(Policing {

@@ -40,8 +40,7 @@ pub(super) struct AckLog {
     pub known: Ack,
     /// When the first ACK of new data since the last segment reached the sender; none if none has.
     pub released: Option<Instant>,
-    /// How much of the time since the last segment is no longer behind an ACK than each of the times that
-    /// count as at once.
+    /// Of the time since the last segment, how much lies within each of [`AT_ONCE`] behind an ACK.
     pub behind_acks: [Span; AT_ONCE.len()],
     /// When the last segment left.
     segment_left: Instant,

@@ -82,6 +82,7 @@ impl QuickAck {
         if a.opens {
             self.quick |= 1;
         }
+        // What leaves a hole is acknowledged at once, and counts among the ACKs of its number.
         if a.holes { self.hold_early(a) } else { self.hold(a) }
     }
 
