@@ -27,13 +27,11 @@ const LATE: i64 = 1_500_000;
 const SHIFTS: u32 = 500;
 
 /// Switches of a namespace before a program changes any.
-const DEFAULTS: [(&str, &str); 5] = [
+const DEFAULTS: [(&str, &str); 4] = [
     ("tcp_no_metrics_save", "1"),
     ("tcp_rmem", "4096 131072 6291456"),
     // Room for all that programs write; those about buffers change it.
     ("tcp_wmem", "4096 4194304 4194304"),
-    // Of several duplicate ACKs within a millisecond it sends one; ours are RFC 5681's.
-    ("tcp_comp_sack_nr", "0"),
     ("ip_local_port_range", "32768 60999"),
 ];
 

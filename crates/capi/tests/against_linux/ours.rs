@@ -12,6 +12,7 @@ use nix::libc::{c_int, c_short, c_void};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
@@ -25,6 +26,11 @@ const ANSWER: i64 = 300_000;
 pub const TICK: i64 = 4 * MS;
 /// What the machine adds to that.
 const LATE: i64 = 3 * MS;
+/// A timer that is set for so long is that of compressed SACKs, of high resolution. Those of the wheel are
+/// set for two ticks at least, or for the next one.
+const FINE: RangeInclusive<i64> = MS / 10..=3 * MS / 2;
+/// How late the kernel may let such a timer be.
+const FINE_GRAIN: i64 = MS / 2;
 
 /// What is done with the timers of ours that come due shortly before an input, if the kernel shows nothing:
 /// by turns, the timer fires before the input, or (a bit that is set) the input comes first.
@@ -77,6 +83,8 @@ pub struct Ours {
     now: i64,
     /// An input came so much later than the library was told, because a timer had to wait for it.
     behind: i64,
+    /// When the timer of high resolution is due that the last input set.
+    fine: Option<i64>,
     host: Arc<Host>,
     /// When it begins.
     epoch: i64,
@@ -95,6 +103,7 @@ impl Ours {
             record: Record::default(),
             now: 0,
             behind: 0,
+            fine: None,
             host,
             epoch: EPOCH + phase,
         }
@@ -302,8 +311,13 @@ pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Rac
             ours.record.behind.insert(n, at - told);
         }
         ours.at(told);
+        let before = ours.deadline();
         ours.input(n, &step.what);
         ours.behind = 0;
+        let due = ours.deadline();
+        if due < before {
+            ours.fine = Some(due).filter(|due| FINE.contains(&(due - told)));
+        }
     }
     advance(&mut ours, kernel.end, &mut guide, None);
     ours.finish(kernel.end);
@@ -320,7 +334,10 @@ fn advance(ours: &mut Ours, to: i64, guide: &mut VecDeque<i64>, mut races: Optio
         if due > to {
             return to;
         }
-        let grain = grain(due) + if due - hidden.1 < MS { hidden.0 } else { 0 };
+        let grain = match ours.fine {
+            Some(fine) if fine == due => FINE_GRAIN,
+            _ => grain(due) + if due - hidden.1 < MS { hidden.0 } else { 0 },
+        };
         while guide.front().is_some_and(|at| *at < due - TICK) {
             guide.pop_front();
         }
