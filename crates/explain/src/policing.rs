@@ -8,7 +8,6 @@ use crate::flow::FlowLoss;
 use crate::statistics::median;
 use crate::view::{View, capacity_since};
 use farpace_units::{Instant, Rate, Span};
-use std::collections::VecDeque;
 
 pub(crate) use shared::mark as mark_shared;
 pub(crate) use unseen::is_shared_bucket;
@@ -88,11 +87,15 @@ const TICK: f64 = 0.005;
 const MIN_LONGER: usize = 2;
 const RUNS_FOR_LONGER: usize = 5;
 
-/// Segments that get through beyond the rate do not count if they are no more; runs of losses before which
-/// more did are so many at least, and this part of all.
-const OVERRUN: f64 = 4.0;
-const MIN_OVERRUNS: usize = 2;
-const RUNS_FOR_OVERRUN: usize = 4;
+/// How far apart levels of a bucket may be at losses: in segments, and in seconds at its rate: what a short
+/// tick brings, and so many times what data waits in queues before and behind it. How many runs of losses are
+/// compared with one, at least and on each side at most, and how many have others to be compared with.
+const MAX_SPREAD: f64 = 5.0;
+const SHORT_TICK: f64 = 0.00125;
+const TIMES_WAIT: f64 = 3.0;
+const MIN_NEAR: usize = 3;
+const MAX_NEAR: usize = 32;
+const MIN_COMPARED: usize = 6;
 
 impl Policing {
     /// The transfer has the policer's rate all the same: pacing a little below it would bring nothing.
@@ -149,10 +152,6 @@ struct Point {
     /// Data that had got through before.
     passed: f64,
     lost: bool,
-    /// It was lost before the capture point: when is known by what came before and after it.
-    upstream: bool,
-    /// How long it may have waited before it came to the bucket, in seconds.
-    queued: f64,
 }
 
 /// Holds the losses against leaky buckets of many rates. A bucket fills with what gets through, and leaks
@@ -212,19 +211,22 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     let byte = view.half.line_rate().map_or(0.0, |rate| 1.0 / rate);
     let seen = PassTimes { delays: Vec::new(), byte };
     let hidden = asked.iter().any(|l| l.upstream);
-    let sent = delays(view).filter(|_| hidden).map(|delays| PassTimes { delays, byte });
+    let by_clock = delays(view).filter(|_| hidden).map(|delays| PassTimes { delays, byte });
     // What stood in queues at most losses: before the bucket, behind it, or instead of it.
-    let queue = sent.as_ref().map(|times| times.delay_at(asked));
+    let queue = by_clock.as_ref().map(|times| times.delay_at(asked));
     let mut is_queue = false;
     let mut fit = |times: &PassTimes| {
         let points = points(view, losses, from, times);
         let passes = points.iter().filter(|p| !p.lost).count();
         let fit = best_fit(view, &points, first).filter(|_| passes >= MIN_PASSES)?;
         let own = fit.depth / fit.rate;
-        let shallow = fit.depth < DEEP * f64::from(view.mss) && runs < MANY_RUNS;
+        let shallow = fit.depth < DEEP * f64::from(view.mss);
+        let small = fit.depth < SMALL * f64::from(view.mss) && runs < MANY_RUNS;
         let on_line =
-            view.half.line_rate().filter(|_| shallow).and_then(|line| fit_at(&points, line, view.mss));
-        let as_queue = on_line.is_some_and(|queue| queue.convinces(runs, rounds))
+            view.half.line_rate().filter(|_| small).and_then(|line| fit_at(&points, line, view.mss));
+        // A deeper bucket explains the losses better than a queue, if it is one.
+        let as_queue = on_line
+            .is_some_and(|queue| queue.convinces(runs, rounds) && (shallow || queue.score() > fit.score()))
             || queue.is_some_and(|queue| (queue / own - 1.0).abs() <= SAME_DELAY);
         is_queue |= as_queue && fit.convinces(runs, rounds);
         // Few round trips do not tell the rate: what queued may have been all there was.
@@ -238,7 +240,7 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     // In times without queues more is asked of a bucket: what queued before it would be one.
     let low = |fit: &Fit| queue.is_some_and(|queue| queue < (MAX_BEHIND * fit.depth / fit.rate).min(base));
     let sure = |fit: &Fit| fit.is_perfect(runs) || runs >= MANY_RUNS;
-    let sent = sent.as_ref().and_then(&mut fit).filter(low).filter(sure);
+    let sent = by_clock.as_ref().and_then(&mut fit).filter(low).filter(sure);
     let fits = [fit(&seen), sent];
     let Some(best) = fits.into_iter().flatten().max_by(better) else {
         return if is_queue { LossOrigin::Queue } else { LossOrigin::Neither };
@@ -275,8 +277,12 @@ fn origin(view: &View<'_>, losses: &[&FlowLoss], from: usize) -> LossOrigin {
     if usual > 0.6 * delay || usual > share * delay && deep * 10 > all * 6 && !sharp {
         return LossOrigin::Queue;
     }
-    let is_overrun = || is_overrun(&points(view, losses, from, &seen), best.rate, view.mss, base);
-    if is_outlasted(view, asked, best.rate) || is_overrun() {
+    let delays = asked.iter().map(|l| by_clock.as_ref().map_or(0.0, |times| times.delay(l.before)));
+    let waits = queued.iter().copied().chain(delays).fold(0.0, f64::max);
+    let most = MAX_SPREAD + (SHORT_TICK + TIMES_WAIT * waits) * best.rate / f64::from(view.mss);
+    let spread = |times| spread_of_levels(&points(view, losses, from, times), best.rate, view.mss, base);
+    let spreads = || [Some(&seen), by_clock.as_ref()].into_iter().flatten().filter_map(spread);
+    if is_outlasted(view, asked, best.rate) || spreads().reduce(f64::min).is_some_and(|least| least > most) {
         return LossOrigin::Neither;
     }
     LossOrigin::Policer(Policing {
@@ -321,34 +327,35 @@ fn is_outlasted(view: &View<'_>, losses: &[&FlowLoss], rate: f64) -> bool {
     longer >= MIN_LONGER && longer * RUNS_FOR_LONGER >= all
 }
 
-/// Between losses more got through than a bucket of this rate lets pass: it is empty at each of them, and
-/// lets no more pass from there than its rate. A short queue lets pass what its line takes. Losses within
-/// `round` seconds, the round trip, are compared: over a longer time the error of the rate counts.
-fn is_overrun(points: &[Point], rate: f64, mss: u32, round: f64) -> bool {
-    let slack = OVERRUN * f64::from(mss) + TICK * rate;
-    let (mut all, mut over) = (0, 0);
-    // Losses of the last round trip, with what had passed beyond the rate; each has less than those before.
-    let mut lowest: VecDeque<(f64, f64)> = VecDeque::new();
+/// How far apart what is in the bucket is at losses of some round trips, in segments: of four runs of losses
+/// three are no farther from the median of those. A bucket drops when it is full, so that its level is the
+/// same at all of them. A short queue drops what a burst has too much, whatever came before. Over a longer
+/// time the error of the rate counts. None: there are too few.
+fn spread_of_levels(points: &[Point], rate: f64, mss: u32, round: f64) -> Option<f64> {
+    let (mut level, mut time, mut passed) = (0.0f64, points.first()?.time, points.first()?.passed);
+    let mut runs: Vec<(f64, f64)> = Vec::new();
     let mut last = f64::NAN;
-    for point in points.iter().filter(|p| p.lost && !p.upstream) {
-        let beyond = point.passed - rate * point.time;
-        while lowest.front().is_some_and(|(time, _)| point.time - time > round) {
-            lowest.pop_front();
-        }
+    for point in points {
+        level = (level + (point.passed - passed).max(0.0) - (point.time - time) * rate).max(0.0);
+        (time, passed) = (point.time, passed.max(point.passed));
         // Losses in a row tell as much as one.
-        if point.passed != last {
-            all += 1;
-            // What waits in a queue before the bucket comes later than it was seen.
-            let most = slack + rate * point.queued;
-            over += usize::from(lowest.front().is_some_and(|(_, least)| beyond - least > most));
+        if point.lost && point.passed != last {
+            runs.push((point.time, level / f64::from(mss)));
+            last = point.passed;
         }
-        while lowest.back().is_some_and(|(_, least)| *least >= beyond) {
-            lowest.pop_back();
-        }
-        lowest.push_back((point.time, beyond));
-        last = point.passed;
     }
-    over >= MIN_OVERRUNS && over * RUNS_FOR_OVERRUN >= all
+    let half = LONG / 2.0 * round;
+    let mut apart: Vec<f64> = Vec::with_capacity(runs.len());
+    for (at, (time, level)) in runs.iter().enumerate() {
+        let from = runs.partition_point(|run| run.0 < time - half).max(at.saturating_sub(MAX_NEAR));
+        let to = runs.partition_point(|run| run.0 <= time + half).min(at + MAX_NEAR);
+        let near: Vec<f64> = runs[from..to].iter().map(|run| run.1).collect();
+        if near.len() >= MIN_NEAR {
+            apart.push((level - median(near)).abs());
+        }
+    }
+    apart.sort_by(f64::total_cmp);
+    (apart.len() >= MIN_COMPARED).then(|| apart[apart.len() * 3 / 4])
 }
 
 fn better(a: &Fit, b: &Fit) -> std::cmp::Ordering {
@@ -445,20 +452,12 @@ fn points(view: &View<'_>, losses: &[&FlowLoss], from: usize, times: &PassTimes)
         .kept()
         .iter()
         .filter(|p| !lost.contains(&p.frame))
-        .map(|p| Point {
-            time: times.of(p.time),
-            passed: through(p.time, p.passed),
-            lost: false,
-            upstream: false,
-            queued: 0.0,
-        })
+        .map(|p| Point { time: times.of(p.time), passed: through(p.time, p.passed), lost: false })
         .collect();
     points.extend(losses.iter().zip(times.of_losses(losses)).skip(from).map(|(l, time)| Point {
         time,
         passed: through(l.sent, l.passed),
         lost: true,
-        upstream: l.upstream,
-        queued: l.queued.as_secs_f64(),
     }));
     points.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.passed.total_cmp(&b.passed)));
     points
@@ -475,15 +474,19 @@ struct PassTimes {
 
 impl PassTimes {
     fn of(&self, at: Instant) -> f64 {
+        at.as_secs_f64() - self.delay(at)
+    }
+
+    /// Of what is seen at that time.
+    fn delay(&self, at: Instant) -> f64 {
         let at = at.as_secs_f64();
         let next = self.delays.partition_point(|(time, _)| *time <= at);
-        at - self.delays.get(next.saturating_sub(1)).map_or(0.0, |(_, delay)| *delay)
+        self.delays.get(next.saturating_sub(1)).map_or(0.0, |(_, delay)| *delay)
     }
 
     /// The median of the delays at losses.
     fn delay_at(&self, losses: &[&FlowLoss]) -> f64 {
-        let delays: Vec<f64> = losses.iter().map(|l| l.before.as_secs_f64() - self.of(l.before)).collect();
-        median(delays)
+        median(losses.iter().map(|l| self.delay(l.before)).collect())
     }
 
     /// What was lost before the capture point came after the segment before it, at the distance of segments
@@ -558,34 +561,40 @@ fn separation(losses: &[f64], passes: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Losses at these times, in milliseconds, after so many segments of 1000 bytes.
-    fn lost(points: &[(f64, f64)]) -> Vec<Point> {
-        points
-            .iter()
-            .map(|(time, passed)| Point {
-                time: time / 1e3,
-                passed: passed * 1e3,
-                lost: true,
-                upstream: false,
-                queued: 0.0,
-            })
-            .collect()
+    /// Segments of 1000 bytes at these times, in milliseconds, and whether they are lost.
+    fn segments(all: impl IntoIterator<Item = (f64, bool)>) -> Vec<Point> {
+        let mut passed = 0.0;
+        let point = |(time, lost): (f64, bool)| {
+            let before = passed;
+            passed += if lost { 0.0 } else { 1e3 };
+            Point { time: time / 1e3, passed: before, lost }
+        };
+        all.into_iter().map(point).collect()
     }
 
     /// Breaks: a short queue passes for a policer with a deep bucket, because a bucket of some rate explains
     /// where in the transfer the losses are.
     #[test]
-    fn what_a_line_lets_pass_between_losses_overruns_a_bucket() {
-        // A megabyte a second: one segment in a millisecond, and nine beyond that are slack.
-        let line = lost(&[(0.0, 0.0), (1.0, 12.0), (2.0, 24.0), (200.0, 200.0), (201.0, 212.0)]);
-        assert!(is_overrun(&line, 1e6, 1000, 0.1));
-        let queued: Vec<Point> = line.into_iter().map(|p| Point { queued: 0.02, ..p }).collect();
-        assert!(!is_overrun(&queued, 1e6, 1000, 0.1), "it came to the bucket later");
-        let bucket = lost(&[(0.0, 0.0), (1.0, 1.0), (9.0, 10.0), (50.0, 20.0), (60.0, 30.0), (200.0, 200.0)]);
-        assert!(!is_overrun(&bucket, 1e6, 1000, 0.1));
-        let ticks = lost(&[(0.0, 0.0), (0.5, 5.0), (5.0, 5.0), (5.5, 10.0), (10.0, 10.0)]);
-        assert!(!is_overrun(&ticks, 1e6, 1000, 0.1), "a bucket that is filled in ticks");
-        let far = lost(&[(0.0, 0.0), (150.0, 300.0), (300.0, 600.0)]);
-        assert!(!is_overrun(&far, 1e6, 1000, 0.1), "too far apart to tell");
+    fn a_bucket_has_one_level_at_losses_and_a_short_queue_has_many() {
+        // A megabyte a second is a segment in a millisecond. Bursts of growing length come each 100 ms.
+        let burst = |n: u32| (0..60 + 2 * n).map(move |at| (f64::from(n * 100) + 0.1 * f64::from(at), at));
+        let mut tokens = 300.0f64;
+        let mut last = 0.0;
+        let bucket = segments((0..40).flat_map(burst).map(|(time, _)| {
+            tokens = (tokens + time - last).min(300.0);
+            last = time;
+            let passes = tokens >= 1.0;
+            tokens -= f64::from(u8::from(passes));
+            (time, !passes)
+        }));
+        assert!(bucket.iter().filter(|p| p.lost).count() > 20);
+        let spread = spread_of_levels(&bucket, 1e6, 1000, 0.1).unwrap();
+        assert!(spread <= 1.0, "{spread} segments");
+        // A queue of twenty, and a line that takes every second of a burst.
+        let queue = segments((0..40).flat_map(burst).map(|(time, at)| (time, at > 40 && at % 2 == 0)));
+        let spread = spread_of_levels(&queue, 0.6e6, 1000, 0.1).unwrap();
+        assert!(spread > MAX_SPREAD, "{spread} segments");
+        let few = segments((0..4).map(|n| (f64::from(n), true)));
+        assert_eq!(spread_of_levels(&few, 1e6, 1000, 0.1), None);
     }
 }

@@ -141,8 +141,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let is_long = |s: &&Stall| s.wait == Wait::Timer && s.duration() > max_pause(view, s) * LONG_SILENCE / 2;
     let seldom = || half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
     let lasts = last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE && seldom();
-    if first.sacked == 0 && (whole && long || lasts) && unheard && !burst && !group.iter().all(|s| s.spurious)
-    {
+    let passes_nothing = first.sacked == 0 && whole && long || lasts;
+    if passes_nothing && unheard && !burst && !group.iter().all(|s| s.spurious) {
         return Cause::Outage;
     }
     // Where losses come in bursts, timers that fire again and again are part of it.
