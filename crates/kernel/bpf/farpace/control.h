@@ -121,6 +121,7 @@ static __always_inline void farpace_on_timeout(struct farpace *f)
 	f->probing = 0;
 	f->probed = 0;
 	f->loss.stage = LOSS_NO_TEST;
+	path_ignore_window(&f->path);
 	f->cwnd = SEG;
 }
 

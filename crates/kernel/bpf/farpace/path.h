@@ -20,6 +20,10 @@
 #define CREEP(x) ((x) * 21 / 20)
 #define FALL_OF 4
 #define FALL_MOVEMENTS 4
+/* A window that came down tells whether a queue is its own if that would be shorter by a third of it. */
+#define TOLD_OF 3
+/* Before a step of the path this connection has no more than so many alphas in the queue. */
+#define BEFORE_STEP 2
 #define FLAT_ROUNDS 4
 /* FOREIGN: a twentieth of the base, and four times alpha. CERTAINLY_FOREIGN: a quarter. */
 #define FOREIGN_OF 20
@@ -94,7 +98,13 @@ struct path {
 	u64 reference_w;
 	u64 reference_since;
 	u32 reference_rtt;
-	u32 unused_reference;
+	/* The same as `steepest` without what a window that grew explains. */
+	u32 step;
+	/* The window before the path itself became longer, segments; 0: it has not. */
+	u64 longer;
+	/* The window has since come down for another reason than the queue, or was not in use. */
+	u8 reference_disturbed;
+	u8 unused_reference[7];
 };
 
 /* Segments to keep in the queue where each pair has an ACK of its own. */
@@ -226,6 +236,9 @@ static __always_inline void path_adopt(struct path *p, u32 rtt)
 	p->current = rtt;
 	p->before = 0;
 	p->flat_count = 0;
+	p->reference_w = 0;
+	p->reference_rtt = 0;
+	p->reference_disturbed = 0;
 	p->foreign = 0;
 	p->owns[0] = 0;
 	p->owns[1] = 0;
@@ -326,12 +339,34 @@ static __always_inline bool path_is_unmoved(struct path *p, u64 now, u32 rtt, u6
 		p->reference_w = w;
 		p->reference_rtt = rtt;
 		p->reference_since = now;
+		p->reference_disturbed = 0;
 		return false;
 	}
 	expected = less(longest, max64(longest * w / (before ? before : 1), base));
 	return w <= before / 2 && less(longest, rtt) * FALL_OF <= expected &&
 	       expected << MOVEMENT_BITS >= FALL_MOVEMENTS * p->movement &&
 	       less(now, p->reference_since) >= FOREIGN_TIME;
+}
+
+/* Whether round trips follow the window says nothing now. */
+static __always_inline void path_ignore_window(struct path *p)
+{
+	p->reference_disturbed = 1;
+}
+
+/* The round trip has grown in one step, and not followed the window, which came down because of that alone. */
+static __always_inline bool path_is_stepped(const struct path *p, u32 rtt, u64 alpha, u64 base)
+{
+	u64 w = p->windows[1], before = p->reference_w, longest = p->reference_rtt;
+	u64 excess = less(rtt, base), apart, expected;
+
+	if (p->reference_disturbed || path_may_be_others(p) || w > before || rtt > CREEP(longest))
+		return false;
+	expected = less(longest, max64(longest * w / (before ? before : 1), base));
+	apart = rtt > longest ? rtt - longest : longest - rtt;
+	return p->step >= GROWTH_SHARE(excess) && less(excess, p->step) * w <= BEFORE_STEP * alpha * rtt &&
+	       apart * FALL_OF <= expected && expected * TOLD_OF >= excess &&
+	       expected << MOVEMENT_BITS >= FALL_MOVEMENTS * p->movement;
 }
 
 /* `best`: the highest delivery rate, in 1/256 segments a second. `rounds`: as many round trips as the median is of. */
@@ -341,7 +376,8 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 	u64 base = path_base(p);
 	u64 excess = less(rtt, base);
 	u64 own = w * excess / (rtt ? rtt : 1);
-	u32 rise, lower;
+	u64 told, earlier, explained;
+	u32 rise, lower, step;
 	bool large;
 
 	p->owns[3] = p->owns[2];
@@ -354,6 +390,7 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 		p->foreign = 0;
 		p->reference_w = 0;
 		p->reference_rtt = 0;
+		p->reference_disturbed = 0;
 		p->quiet++;
 		if (p->competing && p->quiet < QUIET)
 			return QUEUE_FOREIGN;
@@ -364,6 +401,11 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 	lower = p->medians[2] && p->medians[2] < p->medians[1] ? p->medians[2] : p->medians[1];
 	rise = less(p->medians[0], lower);
 	p->steepest = p->quiet || rise > p->steepest ? rise : p->steepest;
+	told = p->windows[1];
+	earlier = p->windows[3] ? min64(p->windows[3], p->windows[2]) : p->windows[2];
+	explained = rtt * less(told, earlier) / max64(told, SEG);
+	step = less(rise, explained);
+	p->step = p->quiet || step > p->step ? step : p->step;
 	if (p->quiet || !p->before_others) {
 		u64 known = p->quiet < QUIET ? p->before_others : 0;
 
@@ -378,6 +420,8 @@ static __always_inline enum queue path_judge(struct path *p, u64 now, u32 rtt, u
 		p->foreign = 0;
 	if (p->foreign >= FOREIGN_ROUNDS && less(now, p->others_since) >= FOREIGN_TIME)
 		p->competing = 1;
+	if (path_is_stepped(p, rtt, alpha, base))
+		p->longer = p->reference_w;
 	/* A path that has become longer does not follow the window, either. */
 	if (path_is_unmoved(p, now, rtt, base) && path_has_grown(p))
 		p->competing = 1;
@@ -414,6 +458,7 @@ __noinline int path_end_round(struct path *p, u64 now, u64 w, u64 alpha, u64 bes
 		p->windows[i] = p->windows[i - 1];
 	p->windows[0] = w;
 	p->rounds++;
+	p->longer = 0;
 	few = p->count < ENOUGH_SAMPLES;
 	if (few && p->latest)
 		return p->competing ? QUEUE_FOREIGN : QUEUE_OWN;

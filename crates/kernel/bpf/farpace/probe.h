@@ -41,11 +41,22 @@ static __always_inline u64 probe_due(struct farpace *f, bool *rises)
 	return min64(max64(max64(alpha, shows), f->room), most);
 }
 
+/* The path has become as long as a round trip of `rtt` with the window `w`. */
+static __always_inline void farpace_adopt_path(struct farpace *f, u32 rtt, u64 w)
+{
+	u32 base = path_base(&f->path);
+
+	f->w = clamp64(w * rtt / (base ? base : 1), w, w * 3 / 2);
+	path_adopt(&f->path, rtt);
+	f->limit = 0;
+	f->probing = 0;
+}
+
 /* A round trip is over. True: a probe is under way, and the window is its business. */
 __noinline int farpace_probe(struct farpace *f, u32 limited)
 {
 	u64 expected, alpha, own, moved, by;
-	u32 rtt, base;
+	u32 rtt;
 	bool rises;
 
 	if (!f)
@@ -105,10 +116,7 @@ __noinline int farpace_probe(struct farpace *f, u32 limited)
 		path_suspect_others(&f->path);
 		return 0;
 	}
-	base = path_base(&f->path);
-	f->w = clamp64(f->probe_w * rtt / (base ? base : 1), f->probe_w, f->probe_w * 3 / 2);
-	path_adopt(&f->path, rtt);
-	f->limit = 0;
+	farpace_adopt_path(f, rtt, f->probe_w);
 	return 0;
 }
 

@@ -160,11 +160,14 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 	if (queue == QUEUE_FOREIGN)
 		f->w = share_show(&f->share, now, f->w, f->path.before_others);
 	if (share_holds(&f->share, now)) {
+		path_ignore_window(&f->path);
 		farpace_share_losses(f, now, round);
 		return 0;
 	}
 	farpace_loss_sample(f, round, queue, &sample);
 	verdict = loss_verdict(&f->loss, &sample);
+	if ((verdict != LOSS_USUAL && verdict != LOSS_WAITS) || round->marked || !round->limited)
+		path_ignore_window(&f->path);
 	f->was_full |= queue != QUEUE_EMPTY || round->marked || verdict == LOSS_PERSISTENT;
 	if (round->marked) {
 		f->w = max64(BETA_MARK(f->w), min64(f->w, MIN_CWND));
@@ -200,7 +203,9 @@ __noinline int farpace_follow(struct farpace *f, const struct round *round, u32 
 		f->calm = 0;
 		return 0;
 	default:
-		if (!farpace_probe(f, round->limited))
+		if (f->path.longer && f->path.latest)
+			farpace_adopt_path(f, f->path.latest, max64(f->w, f->path.longer));
+		else if (!farpace_probe(f, round->limited))
 			farpace_follow_queue(f, round, queue);
 		return 0;
 	}

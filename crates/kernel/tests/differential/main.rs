@@ -68,7 +68,7 @@ fn transfer(path: &str, size: &str, congestion: &str) -> String {
     )
 }
 
-const PATHS: [(&str, &str, &str); 7] = [
+const PATHS: [(&str, &str, &str); 8] = [
     (
         "satellite",
         "rate = \"10 Mbit/s\"\ndelay = \"250 ms\"\nqueue = \"625 kB\"\nforward = { bit_errors = 1e-7 }\n\
@@ -96,6 +96,14 @@ const PATHS: [(&str, &str, &str); 7] = [
          schedule = { period = \"20 s\", steps = [{ at = \"0 s\", rate = \"50 Mbit/s\", delay = \"20 ms\" }, \
          { at = \"5 s\", rate = \"20 Mbit/s\", delay = \"35 ms\" }, { at = \"10 s\", rate = \"40 Mbit/s\", \
          delay = \"15 ms\" }] }",
+        "60 MB",
+    ),
+    // Jitter hides the steps, and the window that comes down shows them.
+    (
+        "longer",
+        "rate = \"8 Mbit/s\"\ndelay = \"200 ms\"\nqueue = \"800 kB\"\nforward = { jitter = \"20 ms\" }\n\
+         schedule = { period = \"20 s\", steps = [{ at = \"0 s\", rate = \"8 Mbit/s\", delay = \"200 ms\" }, \
+         { at = \"11 s\", rate = \"8 Mbit/s\", delay = \"320 ms\" }] }",
         "60 MB",
     ),
     (

@@ -379,6 +379,7 @@ impl CongestionControl for Farpace {
                 self.was_full = true;
                 (self.probe, self.probed) = (None, 0.0);
                 self.loss.stop_test();
+                self.path.ignore_window();
                 self.cwnd = 1.0;
             }
             CongestionEvent::Undo => {

@@ -32,6 +32,10 @@ const MIN_FALL: f64 = 0.25;
 const MIN_FALL_MOVEMENTS: f64 = 4.0;
 /// ... since it was longer than this times what it was before.
 const MAX_CREEP: f64 = 1.05;
+/// A window that came down tells whether a queue is its own if that would be shorter by this part of it.
+const MIN_TOLD_PART: f64 = 1.0 / 3.0;
+/// Before a step of the path this connection has no more than so many alphas in the queue.
+const MAX_BEFORE_STEP: f64 = 2.0;
 /// A queue shows if it is so many times what round trips move by, ...
 const MIN_SHOWN_MOVEMENTS: f64 = 4.0;
 /// ... and this part of a segment: half of the line's rate may be that of others.
@@ -92,6 +96,8 @@ struct RoundTripReference {
     /// Seconds.
     rtt: f64,
     since: Instant,
+    /// The window has since come down for another reason than the queue, or was not in use.
+    disturbed: bool,
 }
 
 /// The path's round trips.
@@ -144,6 +150,10 @@ pub struct PathModel {
     movement: u64,
     /// Round trips until movements are those of the path again: a probe makes its own.
     disturbed: u32,
+    /// The same as `steepest` without what a window that grew explains, seconds.
+    step: f64,
+    /// The path itself has become longer: the round trip has not followed the window down from this one.
+    longer: Option<f64>,
 }
 
 impl PathModel {
@@ -234,10 +244,23 @@ impl PathModel {
         least > 0 && most - least <= allowed
     }
 
+    /// If the last round trip has shown that the path itself has become longer: the window before that was
+    /// taken for a queue, segments.
+    pub fn longer(&self) -> Option<f64> {
+        self.longer
+    }
+
+    /// The window comes down for another reason than the queue, or is not in use: whether round trips follow
+    /// it says nothing.
+    pub fn ignore_window(&mut self) {
+        self.reference.disturbed = true;
+    }
+
     /// The path is as long as its last round trip.
     pub fn adopt(&mut self, rtt: Span) {
         (self.current, self.before) = (Some(rtt), None);
         self.flat.clear();
+        self.reference = RoundTripReference::default();
         self.foreign = 0;
         self.owns = [0.0; 4];
     }
@@ -311,6 +334,7 @@ impl PathModel {
         self.windows.rotate_right(1);
         self.windows[0] = w;
         self.rounds += 1;
+        self.longer = None;
         if self.samples.len() < MIN_SAMPLES && self.latest.is_some() {
             return if self.competing { QueueEstimate::Foreign } else { QueueEstimate::Own };
         }
@@ -375,9 +399,9 @@ impl PathModel {
     /// connection.
     fn is_unmoved(&mut self, now: Instant, rtt: Span) -> bool {
         let (rtt, w) = (rtt.as_secs_f64(), self.windows[1]);
-        let RoundTripReference { w: before, rtt: longest, since } = self.reference;
+        let RoundTripReference { w: before, rtt: longest, since, .. } = self.reference;
         if rtt > longest * MAX_CREEP || w > before {
-            self.reference = RoundTripReference { w, rtt, since: now };
+            self.reference = RoundTripReference { w, rtt, since: now, disturbed: false };
             return false;
         }
         let expected = longest - (longest * w / before.max(1e-9)).max(self.base().as_secs_f64());
@@ -385,6 +409,23 @@ impl PathModel {
             && longest - rtt <= MIN_FALL * expected
             && expected >= MIN_FALL_MOVEMENTS * self.movement()
             && now.since(since) >= FOREIGN_TIME
+    }
+
+    /// The round trip has grown in one step, from a queue of twice `alpha` at most, and not followed the
+    /// window, which came down because of that alone: there is no queue, and the path itself has become
+    /// longer. A dip, in effect, that need not wait for its turn.
+    fn is_stepped(&self, rtt: Span, alpha: f64) -> bool {
+        let RoundTripReference { w: before, rtt: longest, disturbed, .. } = self.reference;
+        let (rtt, w, base) = (rtt.as_secs_f64(), self.windows[1], self.base().as_secs_f64());
+        if disturbed || self.may_be_others() || w > before || rtt > longest * MAX_CREEP {
+            return false;
+        }
+        let excess = rtt - base;
+        let expected = longest - (longest * w / before.max(1e-9)).max(base);
+        self.step >= MAX_GROWTH_SHARE * excess
+            && (excess - self.step) * w <= MAX_BEFORE_STEP * alpha * rtt
+            && (longest - rtt).abs() <= MIN_FALL * expected
+            && expected >= (MIN_TOLD_PART * excess).max(MIN_FALL_MOVEMENTS * self.movement())
     }
 
     /// `rounds`: as many round trips as the median `rtt` is of.
@@ -422,6 +463,10 @@ impl PathModel {
         let lower = if older > 0 { older.min(previous) } else { previous };
         let rise = newest.saturating_sub(lower);
         self.steepest = if self.quiet > 0 { rise } else { self.steepest.max(rise) };
+        let [_, told, before, earlier, _] = self.windows;
+        let grown = (told - if earlier > 0.0 { earlier.min(before) } else { before }).max(0.0);
+        let step = rise as f64 / 1e6 - rtt.as_secs_f64() * grown / told.max(1.0);
+        self.step = if self.quiet > 0 { step } else { self.step.max(step) };
         // This connection makes room for others before it knows of them.
         if self.quiet > 0 || self.before_others == 0.0 {
             let known = if self.quiet < QUIET_ROUNDS { self.before_others } else { 0.0 };
@@ -436,6 +481,9 @@ impl PathModel {
             self.foreign += rounds;
         } else if self.disturbed == 0 {
             self.foreign = 0;
+        }
+        if self.is_stepped(rtt, alpha) {
+            self.longer = Some(self.reference.w);
         }
         // A path that has become longer does not follow the window, either.
         self.competing |= self.is_unmoved(now, rtt) && self.has_grown();

@@ -84,12 +84,7 @@ impl Farpace {
         self.since_probe = 0;
         match probe.verdict(rtt, &self.path, self.alpha()) {
             ProbeVerdict::Queue => self.room = 0.0,
-            ProbeVerdict::Path => {
-                let stretch = rtt.as_secs_f64() / self.path.base().as_secs_f64().max(1e-9);
-                self.path.adopt(rtt);
-                self.w = probe.w * stretch.clamp(1.0, MAX_STRETCH);
-                self.limit = 0.0;
-            }
+            ProbeVerdict::Path => self.adopt_path(rtt, probe.w),
             ProbeVerdict::Others => self.path.suspect_others(),
             ProbeVerdict::Room => {
                 self.w = probe.w + probe.by;
@@ -99,6 +94,15 @@ impl Farpace {
             }
         }
         false
+    }
+
+    /// The path has become as long as a round trip of `rtt` with the window `w`.
+    pub(super) fn adopt_path(&mut self, rtt: Span, w: f64) {
+        let stretch = rtt.as_secs_f64() / self.path.base().as_secs_f64().max(1e-9);
+        self.path.adopt(rtt);
+        self.w = w * stretch.clamp(1.0, MAX_STRETCH);
+        self.limit = 0.0;
+        self.probe = None;
     }
 
     /// What has kept the window from growing was perhaps no queue: a rise is to tell, some round trips from

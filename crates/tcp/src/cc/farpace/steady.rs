@@ -47,9 +47,14 @@ impl Farpace {
             self.w = self.share.show(now, self.w, self.path.before_others());
         }
         if self.share.holds(now) {
+            self.path.ignore_window();
             return self.share_losses(now, round);
         }
         let verdict = self.loss.judge(&self.loss_sample(round, queue));
+        let is_queue_alone = matches!(verdict, LossVerdict::Usual | LossVerdict::Waits) && !round.marked;
+        if !is_queue_alone || !round.limited {
+            self.path.ignore_window();
+        }
         self.was_full |= queue != QueueEstimate::Empty || round.marked || verdict == LossVerdict::Persistent;
         match verdict {
             _ if round.marked => {
@@ -81,6 +86,7 @@ impl Farpace {
                 self.w = self.share.police(now, before);
             }
             LossVerdict::Waits => self.calm = 0,
+            LossVerdict::Usual if self.follow_path() => {}
             LossVerdict::Usual if self.probe(round.limited) => {}
             LossVerdict::Usual => self.follow_queue(round, queue),
         }
@@ -127,6 +133,13 @@ impl Farpace {
             let rtt = self.path.latest().unwrap_or_default();
             self.w = self.share.grow(now, rtt, self.w);
         }
+    }
+
+    /// True: the path has become longer, and the window with it.
+    fn follow_path(&mut self) -> bool {
+        let (Some(before), Some(rtt)) = (self.path.longer(), self.path.latest()) else { return false };
+        self.adopt_path(rtt, self.w.max(before));
+        true
     }
 
     /// Toward the window that keeps alpha in the queue.

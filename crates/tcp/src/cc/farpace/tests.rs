@@ -478,6 +478,36 @@ fn a_queue_that_does_not_follow_the_window_is_that_of_others() {
     assert_eq!(judge(&[200, 250]), None, "a path that has become longer within two round trips");
 }
 
+/// Breaks: a path becomes longer by a step, and round trips then move by more than a flat path's: the window
+/// comes down to a few segments before the next dip. A queue follows the window; where losses reduce that,
+/// it may be full, and if it grows it is that of others.
+#[test]
+fn a_step_that_does_not_follow_the_window_is_a_longer_path() {
+    let judge = |rtt: &dyn Fn(u64, f64) -> u64, reduced: bool| {
+        let mut path = path();
+        let (mut w, mut told) = (400.0, 400.0);
+        (0..6).find_map(|i| {
+            let us = rtt(i, told);
+            (0..9).for_each(|n| path.sample(Span::from_micros(us - 40 + n * 10)));
+            path.end_round(ms((20 + i) * 500), w, 3.0, 800.0);
+            if reduced {
+                path.ignore_window();
+            }
+            told = w;
+            w = (w + w * 500_000.0 / us as f64 + 3.0) / 2.0;
+            path.longer().map(|before| (i, before))
+        })
+    };
+    let moves = |i: u64, _: f64| 900_000 + i % 2 * 8_000;
+    assert_eq!(judge(&moves, false), Some((2, 400.0)), "as soon as the reduction has arrived");
+    assert_eq!(judge(&moves, true), None, "a loss reduces the window");
+    assert_eq!(judge(&|_, told| (told * 2_500.0) as u64, false), None, "half of the rate, and a queue");
+    let grows = |i: u64, _: f64| 500_000 + [80_000, 180_000, 300_000, 360_000, 390_000, 400_000][i as usize];
+    assert_eq!(judge(&grows, false), None, "others fill a queue");
+    let begins = |i: u64, _: f64| if i < 2 { 560_000 } else { 900_000 };
+    assert_eq!(judge(&begins, false), None, "and have begun to before its largest step");
+}
+
 /// Breaks: few losses among few segments, which say nothing.
 #[test]
 fn a_few_segments_say_nothing() {
