@@ -152,7 +152,9 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
         .max()
         .unwrap_or_default();
     let lost = lost.min(whole);
-    time.add(Cause::SynLoss, lost);
+    // Only the answer was sent again: the ACK that it waited for came with data, which the hole took.
+    let hole = flow.hello[0].count == 1 && losses::is_black_hole(view);
+    time.add(if hole { Cause::MtuBlackHole } else { Cause::SynLoss }, lost);
     time.add(Cause::Connect, whole - lost);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bucket::Policing;
 use crate::cause::Cause;
-use crate::flow::{Stall, Trigger, Wait};
+use crate::flow::{FlowLoss, Stall, Trigger, Wait};
 use crate::policing::is_shared_bucket;
 use crate::statistics::{at_least, both_by_chance, mean_at_least, median};
 use crate::view::{Episode, Vantage, View};
@@ -528,6 +528,9 @@ pub(crate) fn crawls(view: &View<'_>) -> bool {
         && after.time > view.base * 16
 }
 
+/// So many segments, all that are longer than any that arrived, are lost by nothing else.
+const MIN_TAKEN: usize = 5;
+
 /// Full segments are lost every time, shorter ones arrive.
 pub(crate) fn is_black_hole(view: &View<'_>) -> bool {
     let half = view.half;
@@ -535,12 +538,18 @@ pub(crate) fn is_black_hole(view: &View<'_>) -> bool {
     let most = if half.mss > 0 { half.mss } else { u32::MAX };
     let large = half.counts.largest.min(most);
     let passed = half.largest_delivered;
-    let seen = large > passed + 8
-        && half.most_sent >= 3
-        && view.losses().filter(|l| l.len > passed && l.len <= most && l.trigger != Trigger::Fast).count()
-            >= 1
-        && half.counts.timeouts >= 2;
+    let timed = |l: &FlowLoss| l.len > passed && l.len <= most && l.trigger != Trigger::Fast;
+    let again = half.most_sent >= 3 && half.counts.timeouts >= 2 && view.losses().any(timed);
+    let seen = large > passed + 8 && (again || taken(view, passed, most) >= MIN_TAKEN);
     seen || hidden_black_hole(view)
+}
+
+/// Segments longer than `passed` that were lost, as they were sent first: what is sent again may be cut.
+fn taken(view: &View<'_>, passed: u32, most: u32) -> usize {
+    let seen: Vec<&FlowLoss> = view.losses().filter(|l| !l.upstream && !l.copy).collect();
+    let whole =
+        seen.chunk_by(|a, b| a.frame == b.frame).map(|parts| parts.iter().map(|l| l.len).sum::<u32>());
+    whole.filter(|len| *len > passed && *len <= most).count()
 }
 
 /// From the first segment that a black hole took to the repair by shorter ones; none: there is no black hole.

@@ -92,7 +92,7 @@ const RUNS_FOR_LONGER: usize = 5;
 /// compared with one, at least and on each side at most, and how many have others to be compared with.
 const MAX_SPREAD: f64 = 5.0;
 const SHORT_TICK: f64 = 0.00125;
-const TIMES_WAIT: f64 = 3.0;
+const TIMES_WAIT: f64 = 1.5;
 const MIN_NEAR: usize = 3;
 const MAX_NEAR: usize = 32;
 const MIN_COMPARED: usize = 6;

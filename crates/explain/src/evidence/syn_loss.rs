@@ -16,7 +16,7 @@ pub(super) const INFO: Info = Info {
 pub(super) fn find(transfer: &AttributedView<'_>) -> Option<Finding> {
     let [client, server] = &transfer.view.flow.hello;
     let again = client.count.saturating_sub(1).max(server.count.saturating_sub(1));
-    if again == 0 || syn_was_answered(&transfer.view) {
+    if again == 0 || syn_was_answered(&transfer.view) || transfer.time.of(Cause::SynLoss).is_zero() {
         return None;
     }
     let who = if client.count > 1 { "SYN" } else { "SYN-ACK" };

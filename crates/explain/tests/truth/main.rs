@@ -293,6 +293,19 @@ fn short_queues_are_no_deep_buckets() {
     }
 }
 
+/// Breaks: a black hole in the first flights, which one timeout ends, passes for an outage, because what was
+/// too long is sent again in parts; or the SYN-ACK that is sent again, because the ACK for it came with data
+/// that the hole took, passes for a lost one.
+#[test]
+fn a_black_hole_is_told_by_what_was_sent_first() {
+    for seed in [800379, 800719, 800959, 801079] {
+        for (place, verdict) in PLACES.iter().zip(&judge(seed).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::MtuBlackHole, "seed {seed}, seen from {place}");
+            assert_eq!(verdict.time_of(Cause::SynLoss), Span::ZERO, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: bursts of losses of which most are short pass for losses by chance, although chance does not make
 /// runs as long as the others.
 #[test]
