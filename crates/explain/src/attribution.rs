@@ -9,7 +9,7 @@ mod stall_cause;
 
 use crate::bucket::Policing;
 use crate::cause::Cause;
-use crate::flow::{Slice, Wait};
+use crate::flow::{Side, Slice, Wait};
 use crate::losses::{self, Pattern};
 use crate::policing::policing;
 use crate::statistics::median;
@@ -152,8 +152,9 @@ fn connect(view: &View<'_>, time: &mut Attribution) {
         .max()
         .unwrap_or_default();
     let lost = lost.min(whole);
-    // Only the answer was sent again: the ACK that it waited for came with data, which the hole took.
-    let hole = flow.hello[0].count == 1 && losses::is_black_hole(view);
+    // Only the answer was sent again: the client's ACK came with data, which the hole took.
+    let is_answer = view.side == Side::Client && flow.hello[0].count == 1;
+    let hole = is_answer && losses::is_black_hole(view);
     time.add(if hole { Cause::MtuBlackHole } else { Cause::SynLoss }, lost);
     time.add(Cause::Connect, whole - lost);
 }

@@ -62,7 +62,8 @@ const MIN_DEPTH: f64 = 3.5;
 /// A bucket is full at first: this part of its depth passes before the first loss. What a queue of one or two
 /// packets lets pass is less than the bucket that would explain its losses later.
 const MIN_FIRST: f64 = 0.5;
-/// Deeper buckets, in segments, are not mistaken for such queues.
+/// Deeper buckets, in segments, are not mistaken for such queues, nor for one on the line that explains the
+/// losses better.
 const SMALL: f64 = 32.0;
 /// The least that is held to be one where a queue on the line would explain the losses as well, and they are
 /// not many.
@@ -332,12 +333,9 @@ fn is_outlasted(view: &View<'_>, losses: &[&FlowLoss], rate: f64) -> bool {
 /// same at all of them. A short queue drops what a burst has too much, whatever came before. Over a longer
 /// time the error of the rate counts. None: there are too few.
 fn spread_of_levels(points: &[Point], rate: f64, mss: u32, round: f64) -> Option<f64> {
-    let (mut level, mut time, mut passed) = (0.0f64, points.first()?.time, points.first()?.passed);
     let mut runs: Vec<(f64, f64)> = Vec::new();
     let mut last = f64::NAN;
-    for point in points {
-        level = (level + (point.passed - passed).max(0.0) - (point.time - time) * rate).max(0.0);
-        (time, passed) = (point.time, passed.max(point.passed));
+    for (point, level) in levels(points, rate) {
         // Losses in a row tell as much as one.
         if point.lost && point.passed != last {
             runs.push((point.time, level / f64::from(mss)));
@@ -521,14 +519,22 @@ fn delays(view: &View<'_>) -> Option<Vec<(f64, f64)>> {
     (!delays.is_empty()).then_some(delays)
 }
 
+/// What is in a bucket that leaks at `rate`, in bytes, when each point comes to it.
+fn levels(points: &[Point], rate: f64) -> impl Iterator<Item = (&Point, f64)> {
+    let (mut time, mut passed) = points.first().map_or((0.0, 0.0), |first| (first.time, first.passed));
+    let mut level = 0.0f64;
+    points.iter().map(move |point| {
+        level = (level + (point.passed - passed).max(0.0) - (point.time - time) * rate).max(0.0);
+        (time, passed) = (point.time, passed.max(point.passed));
+        (point, level)
+    })
+}
+
 /// How well a bucket that leaks at `rate` explains the losses.
 fn fit_at(points: &[Point], rate: f64, mss: u32) -> Option<Fit> {
     let mss = f64::from(mss);
-    let (mut level, mut time, mut passed) = (0.0f64, points.first()?.time, points.first()?.passed);
     let (mut at_losses, mut at_passes) = (Vec::new(), Vec::new());
-    for point in points {
-        level = (level + (point.passed - passed).max(0.0) - (point.time - time) * rate).max(0.0);
-        (time, passed) = (point.time, passed.max(point.passed));
+    for (point, level) in levels(points, rate) {
         if point.lost { &mut at_losses } else { &mut at_passes }.push(level);
     }
     at_losses.sort_by(f64::total_cmp);

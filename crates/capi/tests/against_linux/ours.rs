@@ -315,6 +315,7 @@ pub fn run(library: Library, program: &Program, kernel: &Record, races: &mut Rac
         ours.input(n, &step.what);
         ours.behind = 0;
         let due = ours.deadline();
+        // What is due sooner than before was set by this input.
         if due < before {
             ours.fine = Some(due).filter(|due| FINE.contains(&(due - told)));
         }
