@@ -23,6 +23,27 @@ fn a_lost_tail_is_repaired_without_a_timeout() {
     assert_eq!(s.connection.counters().timeouts, 0);
 }
 
+/// Breaks: RFC 8985 §6.2 step 2: the last segment is short, so that its copy is answered faster than all full
+/// segments were. That answer counts, and a timeout is not waited for.
+#[test]
+fn a_short_end_of_the_data_shows_what_is_lost() {
+    let mut s = sending(&Settings { nagle: Some(false), ..rack() }, 2000, 2);
+    s.run(
+        "20         < . 1 ack 2001
+         20  ! write 2200
+         20  > . 2001+1000 ack 1
+         20  > . 3001+1000 ack 1
+         20  > P. 4001+200 ack 1
+         30         < . 1 ack 3001                # the other two are lost
+         50  > . 4001+200 ack 1 why tail_loss_probe
+         57         < . 1 ack 3001 sack 4001-4201 # 3 ms less than a full segment takes
+         57  > . 3001+1000 ack 1 why fast_retransmit
+         67         < . 1 ack 4201
+         67  ! recovery Open",
+    );
+    assert_eq!(s.connection.counters().timeouts, 0);
+}
+
 /// Breaks: RFC 8985 §7.3: a probe of new data where there is some, although the window is full.
 #[test]
 fn new_data_is_the_better_probe() {

@@ -131,7 +131,8 @@ impl SackRecovery {
     /// Takes the rows that `ack` acknowledges or SACKs, and tells the detectors of them.
     fn deliver(&mut self, ack: &AckInput<'_>, cx: &mut Context<'_>) -> (AckDelta, AckOutcome) {
         let (clock, min_rtt) = (cx.rto.clock(), cx.min_rtt.get());
-        let echo = EchoedTimestamp { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt };
+        let mss = cx.window.mss();
+        let echo = EchoedTimestamp { now: ack.now, age: ack.rtt_by_timestamp, clock, min_rtt, mss };
         let point = self.f_rto.recovery_point().unwrap_or(ack.snd_nxt);
         let mut news = AckDelta { advanced: ack.snd_una.after(ack.prior_snd_una), ..AckDelta::default() };
         // The receiver echoes the timestamp of the segment that it waited for (RFC 7323 §4.3). Of what lies

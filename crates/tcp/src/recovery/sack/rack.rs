@@ -87,6 +87,18 @@ pub struct EchoedTimestamp {
     pub clock: TcpClock,
     /// Least round trip.
     pub min_rtt: Option<Span>,
+    /// The length of a full segment, which that round trip belongs to.
+    pub mss: u32,
+}
+
+impl EchoedTimestamp {
+    /// The round trip that a segment of `len` bytes takes at least. How much of that of a full one is the time
+    /// of its bytes is not known: at most all of it. The end of the data, which a probe sends again, is
+    /// faster than every full segment before it.
+    fn least_for(&self, len: u32) -> Option<Span> {
+        let mss = self.mss.max(1);
+        self.min_rtt.map(|min| min * u64::from(len.min(mss)) / u64::from(mss))
+    }
 }
 
 impl Rack {
@@ -122,7 +134,7 @@ impl Rack {
             let tick = echo.clock.tick().as_nanos();
             let made = echo.age.map(|age| echo.clock.ticks(echo.now).saturating_sub(age.as_nanos() / tick));
             let before_copy = made.is_some_and(|made| made < echo.clock.ticks(row.sent_at));
-            if before_copy || echo.min_rtt.is_some_and(|min| rtt < min) {
+            if before_copy || echo.least_for(row.len).is_some_and(|least| rtt < least) {
                 return;
             }
         }

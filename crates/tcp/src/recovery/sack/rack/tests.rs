@@ -65,7 +65,8 @@ fn equals_the_literal_algorithm() {
             rack.on_ack(Seq::new(0), snd_nxt, false);
             if !flying.is_empty() && rng.chance(0.7) {
                 let i = flying[rng.below(flying.len() as u64) as usize];
-                let echo = EchoedTimestamp { now, age: None, clock: TcpClock::default(), min_rtt: None };
+                let echo =
+                    EchoedTimestamp { now, age: None, clock: TcpClock::default(), min_rtt: None, mss: MSS };
                 let (row, tags) = (*segments.row(i).expect("a row"), segments.tags(i));
                 rack.on_delivered(&row, tags, &echo);
                 segments.sack(i);
@@ -154,28 +155,33 @@ fn the_window_shrinks_after_sixteen_recoveries() {
 fn ambiguous_answers_are_ignored() {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
     let (ms, coarse) = (None, Some(Span::from_millis(500)));
-    for (tick, age, min_rtt, counts) in [
-        (ms, Some(4), None, true),
-        (ms, Some(30), None, false),
-        (ms, None, Some(20), false),
-        (ms, None, Some(5), true),
+    for (tick, age, min_rtt, len, counts) in [
+        (ms, Some(4), None, MSS, true),
+        (ms, Some(30), None, MSS, false),
+        (ms, None, Some(20), MSS, false),
+        (ms, None, Some(5), MSS, true),
+        // A short segment is faster than full ones.
+        (ms, None, Some(11), MSS, false),
+        (ms, None, Some(11), MSS / 4, true),
+        (ms, None, Some(50), MSS / 4, false),
         // No tick since the copy: the echo may be of either. One tick: it is of the original.
-        (coarse, Some(0), None, true),
-        (coarse, Some(500), None, false),
+        (coarse, Some(0), None, MSS, true),
+        (coarse, Some(500), None, MSS, false),
     ] {
         let mut segments = Segments::default();
-        segments.push(Seq::new(0), MSS, at(0));
+        segments.push(Seq::new(0), len, at(0));
         segments.mark_lost(0);
-        segments.mark_retransmitted(0, at(600), Seq::new(MSS));
+        segments.mark_retransmitted(0, at(600), Seq::new(len));
         let mut rack = Rack::default();
         let echo = EchoedTimestamp {
             now: at(610),
             age: age.map(Span::from_millis),
             clock: TcpClock::new(tick),
             min_rtt: min_rtt.map(Span::from_millis),
+            mss: MSS,
         };
         rack.on_delivered(&segments.row(0).copied().expect("a row"), segments.tags(0), &echo);
-        assert_eq!(rack.latest.is_some(), counts, "{tick:?} {age:?} {min_rtt:?}");
+        assert_eq!(rack.latest.is_some(), counts, "{tick:?} {age:?} {min_rtt:?} {len}");
     }
 }
 
@@ -199,6 +205,7 @@ fn the_first_and_the_last_of_many_say_what_all_say() {
             age: None,
             clock: TcpClock::default(),
             min_rtt: None,
+            mss: MSS,
         };
         let mut each = Rack::default();
         // Something of them, or beyond them, was SACKed before.
