@@ -102,6 +102,26 @@ fn the_probe_was_lost() {
     assert_eq!(verdicts(&s, Cause::AenProbeLost), 1);
 }
 
+/// Breaks: the repair after a probe that was lost: each further timeout would ask again, while the head waits
+/// twice as long. The paper asks each time.
+#[test]
+fn the_repair_was_lost_too() {
+    let mut s = sending(&probing(TimeoutProcedure::Aen), 10_000, 10);
+    s.run(
+        "210 > . 9001+1000 ack 1 why aen_probe
+         610 > . 1+1000 ack 1 why timeout_retransmit
+         1410 > . 1+1000 ack 1 why timeout_retransmit
+         3010 > . 1+1000 ack 1 why timeout_retransmit",
+    );
+    assert_eq!(verdicts(&s, Cause::AenProbeLost), 1);
+    let mut s = sending(&probing(TimeoutProcedure::AenLiteral), 10_000, 10);
+    s.run(
+        "210 > . 9001+1000 ack 1 why aen_probe
+         610 > . 1+1000 ack 1 why timeout_retransmit
+         1410 > . 9001+1000 ack 1 why aen_probe",
+    );
+}
+
 /// Breaks: an answer known before it is asked: the newest segment was SACKed, so there are holes.
 #[test]
 fn holes_need_no_probe() {

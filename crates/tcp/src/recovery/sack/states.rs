@@ -207,6 +207,9 @@ impl SackRecovery {
             cx.causes.push(AenVerdict::Probe.cause());
             return false;
         }
+        if !literal && self.timeouts > 0 {
+            return false; // what went after the last timeout was not answered, either: one more asks the same
+        }
         if expiry.tail_inside {
             return false; // the newest segment has yet to leave: a copy of it asks nothing
         }
