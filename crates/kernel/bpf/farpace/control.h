@@ -36,6 +36,7 @@ static __always_inline void farpace_end_round(struct farpace *f, const struct fp
 	before = f->best;
 	f->best = max64(before, round.bandwidth);
 	aggregation_end_round(&f->aggregation);
+	way_back_end_round(&f->way_back);
 	/* After a timeout less is in force than is wanted. */
 	queue = path_end_round(&f->path, ack->now, min64(f->w, f->cwnd), farpace_alpha(f), f->best * 256 / f->mss);
 	if (f->phase == PHASE_STEADY) {

@@ -129,11 +129,13 @@ static __always_inline u64 farpace_holds(const struct farpace *f, u64 rate)
 	return segments_in(rate, path_base(&f->path), f->mss);
 }
 
-/* The window that brings so many bytes a second: what the empty path holds, and what waits to be told by the next
- * ACK. */
+/* The window that brings so many bytes a second: what the empty path holds, what waits to be told by the next
+ * ACK, and what ACKs tell of that wait on their way back. */
 static __always_inline u64 farpace_window_for(const struct farpace *f, u64 rate)
 {
-	return farpace_holds(f, rate) + f->aggregation.together;
+	u32 wait = f->share.policed ? 0 : way_back_wait(&f->way_back);
+
+	return farpace_holds(f, rate) + segments_in(rate, wait, f->mss) + f->aggregation.together;
 }
 
 /* The window that the model wants is less than keeps ACKs coming: the pacing rate is the limit. */

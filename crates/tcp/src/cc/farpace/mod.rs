@@ -219,10 +219,12 @@ impl Farpace {
         rate * self.path.base().as_secs_f64() / self.mss
     }
 
-    /// The window that brings so many bytes a second: what the empty path holds, and what waits to be told by
-    /// the next ACK.
+    /// The window that brings so many bytes a second: what the empty path holds, what waits to be told by the
+    /// next ACK, and what ACKs tell of that wait on their way back.
     fn window_for(&self, rate: f64) -> f64 {
-        self.holds(rate) + self.aggregation.together()
+        // At a policer what is in flight besides goes into its bucket.
+        let wait = if self.share.is_policed() { Span::ZERO } else { self.way_back.wait() };
+        self.holds(rate) + rate * wait.as_secs_f64() / self.mss + self.aggregation.together()
     }
 
     /// What the line is known to carry, bytes a second; zero: nothing is known yet. The rate of a window that
@@ -276,6 +278,7 @@ impl Farpace {
         let before = self.best;
         self.best = before.max(round.bandwidth);
         self.aggregation.end_round();
+        self.way_back.end_round();
         // After a timeout less is in force than is wanted.
         let window = self.w.min(self.cwnd);
         let queue = self.path.end_round(ack.now, window, self.alpha(), self.best / self.mss);

@@ -14,6 +14,9 @@ const MIN_CLOCK_TIME: Span = Span::from_millis(150);
 /// ... it went at least this part of it, and at most so many times as far. An ACK may have waited for the
 /// rest.
 const CLOCK_RATIO: (u64, u64) = (2, 2);
+/// What ACKs wait is the least of the means of so many round trips: after a loss each segment has an ACK, and
+/// they wait longer for some time.
+const WAIT_ROUNDS: usize = 8;
 /// Less than a tick and one part of so many of the empty path's round trip says nothing.
 const MIN_WAIT: (u32, u32) = (TICK, 256);
 
@@ -24,12 +27,37 @@ pub struct WayBack {
     first: Option<(Instant, u32)>,
     /// Our clock less the peer's on the fastest way back, microseconds; they wrap.
     least: Option<u32>,
+    /// What ACKs have waited in this round trip, microseconds, and how many there were.
+    waited: (u64, u64),
+    /// The mean of each of the last round trips, microseconds.
+    waits: [u64; WAIT_ROUNDS],
 }
 
 impl WayBack {
+    /// A round trip is over.
+    pub fn end_round(&mut self) {
+        let (waited, acks) = std::mem::take(&mut self.waited);
+        if acks > 0 {
+            self.waits.rotate_right(1);
+            self.waits[0] = waited / acks;
+        }
+    }
+
+    /// What each ACK waits, so that as much more is in flight.
+    pub fn wait(&self) -> Span {
+        Span::from_micros(self.waits.iter().copied().min().unwrap_or(0))
+    }
+
     /// An ACK with the peer's timestamp, of a segment whose round trip was `rtt` where the empty path's is
     /// `base`, zero if that is not known. Returns the round trip without what the ACK has waited for.
     pub fn without_queue(&mut self, now: Instant, stamp: u32, rtt: Span, base: Span) -> Span {
+        let data = self.data_round_trip(now, stamp, rtt, base);
+        self.waited.0 += u64::from(micros(rtt - data));
+        self.waited.1 += 1;
+        data
+    }
+
+    fn data_round_trip(&mut self, now: Instant, stamp: u32, rtt: Span, base: Span) -> Span {
         let (rtt_us, base_us) = (micros(rtt), micros(base));
         let (first, said) = *self.first.get_or_insert((now, stamp));
         let back = ((now.as_nanos() / 1_000) as u32).wrapping_sub(stamp.wrapping_mul(TICK));
@@ -115,5 +143,31 @@ mod tests {
         };
         assert!(longest_after(1, 150) < base + Span::from_millis(2));
         assert_eq!(longest_after(10, 150), base + Span::from_micros(400 * 149));
+    }
+
+    /// Breaks: a reduction behind a narrow way back: it leaves what the path holds, but not what ACKs tell of
+    /// that wait, and the next window is that much too small. Or a loss: ACKs wait longer after it, and the
+    /// next window is too large.
+    #[test]
+    fn the_wait_of_acks_is_known() {
+        let base = Span::from_millis(60);
+        let mut back = WayBack::default();
+        let mut known = Vec::new();
+        for round in 0..40u64 {
+            let wait = match round {
+                0..4 => Span::ZERO,
+                20 => Span::from_millis(500),
+                _ => Span::from_millis(200),
+            };
+            for ack in 0..30 {
+                let left = Instant::ZERO + Span::from_millis(60 * round + 2 * ack);
+                let stamp = (left.as_nanos() / 1_000_000) as u32;
+                back.without_queue(left + base / 2 + wait, stamp, base + wait, base);
+            }
+            back.end_round();
+            known.push(back.wait());
+        }
+        assert_eq!(known[10], Span::ZERO, "seven of eight");
+        assert_eq!(known[11..], [Span::from_millis(200); 29]);
     }
 }
