@@ -113,9 +113,6 @@ static __always_inline void farpace_on_cut(struct farpace *f)
 /* A retransmission timeout. */
 static __always_inline void farpace_on_timeout(struct farpace *f)
 {
-	if (f->timeouts)
-		/* Not even the retransmission was answered. */
-		f->w = max64(f->w / 2, min64(f->w, MIN_CWND));
 	f->timeouts++;
 	farpace_enter(f, PHASE_STEADY, false);
 	f->was_full = 1;

@@ -373,16 +373,13 @@ impl CongestionControl for Farpace {
                 return;
             }
             CongestionEvent::EnterLoss { .. } => {
-                if self.timeouts > 0 {
-                    // Not even the retransmission was answered.
-                    self.w = (self.w / 2.0).max(self.w.min(MIN_CWND));
-                }
                 self.timeouts = self.timeouts.saturating_add(1);
                 self.phase = FarpacePhase::Steady;
                 self.was_full = true;
                 (self.probe, self.probed) = (None, 0.0);
                 self.loss.stop_test();
                 self.path.ignore_window();
+                // RFC 5681 §3.1. That the path carries less, no timeout tells: w stays, also after several.
                 self.cwnd = 1.0;
             }
             CongestionEvent::Undo => {

@@ -37,9 +37,9 @@ impl WayBack {
     /// A round trip is over.
     pub fn end_round(&mut self) {
         let (waited, acks) = std::mem::take(&mut self.waited);
-        if acks > 0 {
+        if let Some(mean) = waited.checked_div(acks) {
             self.waits.rotate_right(1);
-            self.waits[0] = waited / acks;
+            self.waits[0] = mean;
         }
     }
 

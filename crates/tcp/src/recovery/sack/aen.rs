@@ -15,9 +15,9 @@
 //! merely late says nothing of the probe: here only one that echoes the probe's timestamp or that SACKs the
 //! probe is its answer, and others just advance SND.UNA. Three more things can be known without being asked:
 //! if the newest segment was SACKed before the timeout, there are holes and no probe is needed; if nothing
-//! was acknowledged since the timeout before, the repair has been tried and goes on without a probe; and if the
-//! answer has no D-SACK for the probe, the probe was the first to arrive, so that the newest segment alone
-//! was lost and is repaired now.
+//! was acknowledged since the timeout before, the repair has been tried and goes on without a probe; and if
+//! the answer has no D-SACK for the probe, the probe was the first to arrive, so that the newest segment
+//! alone was lost and is repaired now.
 
 use crate::recovery::AckInput;
 use farpace_events::Cause;

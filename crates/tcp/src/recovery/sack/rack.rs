@@ -92,9 +92,9 @@ pub struct EchoedTimestamp {
 }
 
 impl EchoedTimestamp {
-    /// The round trip that a segment of `len` bytes takes at least. How much of that of a full one is the time
-    /// of its bytes is not known: at most all of it. The end of the data, which a probe sends again, is
-    /// faster than every full segment before it.
+    /// The round trip that a segment of `len` bytes takes at least (RFC 8985 §6.2 step 2, condition 2). How
+    /// much of that of a full one is the time of its bytes is not known: at most all of it. The end of the
+    /// data, which a probe sends again, is faster than every full segment before it.
     fn least_for(&self, len: u32) -> Option<Span> {
         let mss = self.mss.max(1);
         self.min_rtt.map(|min| min * u64::from(len.min(mss)) / u64::from(mss))
