@@ -290,12 +290,12 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         }
     }
     // Pauses of the path lie within waits for ACKs, and within what looks like waits for the program.
-    let mut paused: Vec<(Instant, Span, bool, Cause)> = Vec::new();
+    let mut paused: Vec<(Instant, Span, Wait, Cause)> = Vec::new();
     for (stall, cause) in view.half.stalls.kept().iter().zip(time.stalls.clone()) {
         let idles = stall.wait == Wait::Program;
-        let waits = idles || matches!(stall.wait, Wait::Ack | Wait::Sender);
+        let waits = idles || matches!(stall.wait, Wait::Ack | Wait::Sender | Wait::Window);
         if waits && cause == Cause::SpuriousTimeout || idles && cause == Cause::Outage {
-            paused.push((stall.start, stall.duration(), idles, cause));
+            paused.push((stall.start, stall.duration(), stall.wait, cause));
         }
     }
     let mut next = 0;
@@ -305,9 +305,15 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         let label = time.labels.get(at).copied().unwrap_or(Cause::Unknown);
         let mut window_time = slice.waited(Wait::Ack) + slice.waited(Wait::Sender);
         let mut program_time = slice.waited(Wait::Program);
-        while let Some((start, span, idles, cause)) = paused.get(next).filter(|p| p.0 < slice.end) {
+        // A window that holds back where the path is full anyway is not what limits.
+        let mut pressed = slice.waited(Wait::Window);
+        while let Some((start, span, wait, cause)) = paused.get(next).filter(|p| p.0 < slice.end) {
             if *start >= slice.start {
-                let left = if *idles { &mut program_time } else { &mut window_time };
+                let left = match wait {
+                    Wait::Program => &mut program_time,
+                    Wait::Window => &mut pressed,
+                    _ => &mut window_time,
+                };
                 let pause = (*span).min(*left);
                 *left -= pause;
                 time.add(*cause, pause);
@@ -320,8 +326,6 @@ fn waits(view: &View<'_>, time: &mut Attribution) {
         time.add(program, program_time);
         time.add(Cause::PeerApplication, slice.waited(Wait::Peer));
         time.add(Cause::DelayedAck, slice.waited(Wait::DelayedAck));
-        // A window that holds back where the path is full anyway is not what limits.
-        let pressed = slice.waited(Wait::Window);
         if !pressed.is_zero() {
             let full = label == Cause::Congestion && queue_is_ours(view, at);
             let pauses = slice.short > 0 && slice.waited(Wait::Program) * 2 > pressed;
@@ -521,7 +525,9 @@ fn is_as_large(view: &View<'_>, slice: &Slice, held: u64) -> bool {
 }
 
 /// Round trips in a row in which a sender with SACK does no more than send a few segments again.
-const MIN_CRAWL: usize = 16;
+const MIN_CRAWL: u64 = 16;
+/// Segments outstanding when it begins: with fewer there is nothing else to do.
+const MIN_LEFT: u64 = 8;
 
 /// Linux 2.6.15 to 2.6.17 lets its window sink to a segment or two while it recovers with SACK, and repairs
 /// as many in a round trip, however much is outstanding.
@@ -529,17 +535,19 @@ fn crawl(view: &View<'_>, labels: &mut [Cause]) {
     if view.half.counts.sack_acks == 0 {
         return;
     }
-    let crawls = |s: &Stretch| {
+    let crawls = |s: &Stretch, least: u64| {
         let slice = &s.slice;
         let rounds = (slice.duration().as_secs_f64() / view.base.as_secs_f64().max(1e-6)).max(1.0);
         let few = f64::from(slice.segments) <= 3.0 * rounds && slice.segments > 0;
-        few && slice.resent >= slice.sent && slice.flight > 8 * u64::from(view.mss)
+        few && slice.resent >= slice.sent && slice.flight > least * u64::from(view.mss)
     };
     let mut from = 0;
     while from < labels.len() {
-        let run = view.stretches.iter().skip(from).take_while(|s| crawls(s)).count();
-        let to = (from + run).min(labels.len());
-        if run >= MIN_CRAWL {
+        let many = view.stretches.iter().skip(from).take_while(|s| crawls(s, MIN_LEFT)).count();
+        let rest = view.stretches.iter().skip(from + many).take_while(|s| crawls(s, 1)).count();
+        let to = (from + many + rest).min(labels.len());
+        let lasts = view.stretches[from..to].iter().fold(Span::ZERO, |sum, s| sum + s.slice.duration());
+        if many > 0 && lasts >= view.base * MIN_CRAWL {
             labels[from..to].fill(Cause::Linux2617);
         }
         from = to + 1;

@@ -22,6 +22,8 @@ pub struct Pattern {
     pub run: f64,
     /// Share of lost segments in the longest runs of their episodes, of those that chance hardly makes.
     pub in_runs: f64,
+    /// Most of the losses of one segment are no short bursts: other losses happen beside these.
+    pub singles: bool,
     /// Mean position in bursts of lost segments over that of all.
     pub burst: f64,
     /// Share of episodes that lie behind the beginning of a burst.
@@ -74,6 +76,13 @@ pub struct Thinned {
     pub runs: u32,
     /// Of so many segments.
     pub of: u32,
+}
+
+impl Thinned {
+    /// The lost part of the segments, 0 to 1.
+    fn share(self) -> f64 {
+        f64::from(self.lost) / f64::from(self.of.max(1))
+    }
 }
 
 impl Pattern {
@@ -134,6 +143,7 @@ impl Pattern {
             pervasive: real.len() >= 4,
             run: losses / runs.max(1.0),
             in_runs: real.iter().filter(|e| e.run >= MIN_RUN).map(|e| f64::from(e.run)).sum::<f64>() / losses,
+            singles: has_singles(&real),
             at_front,
             burst: burst(&real, usual),
             late: real.iter().filter(|e| e.burst >= MIN_POSITION).count() as f64 / real.len() as f64,
@@ -179,6 +189,24 @@ pub(crate) fn is_usual_run(pattern: &Pattern, segments: f64) -> bool {
     pattern.usual_run >= 2.0 && segments <= longest * pattern.usual_run
 }
 
+/// More losses of one segment than this, and than so many times those that bursts bring, happen beside them.
+const MIN_SINGLES: f64 = 4.0;
+const TIMES_SINGLES: f64 = 2.0;
+
+/// Bursts that end by chance after each packet, with the same likelihood, also end after the first one: how
+/// often tells the mean length of those that do not. Others that hit one segment are losses of another kind.
+fn has_singles(episodes: &[&Episode]) -> bool {
+    let alone = |e: &&&Episode| e.runs == 1 && e.timeouts == 0;
+    let single = episodes.iter().filter(alone).filter(|e| e.run == 1).count() as f64;
+    let long = || episodes.iter().filter(alone).filter(|e| e.run >= MIN_RUN).map(|e| f64::from(e.run));
+    let (count, beyond) =
+        (long().count() as f64, long().map(|run| run - f64::from(MIN_RUN - 1)).sum::<f64>());
+    // The likelihood that a burst ends, with one more observation that it does at once.
+    let ends = (count + 1.0) / (beyond + 1.0);
+    let expected = (count + 1.0) * ends / ((1.0 - ends) * (1.0 - ends)).max(1e-3);
+    count > 0.0 && single >= MIN_SINGLES && single > TIMES_SINGLES * expected
+}
+
 /// Segments in flight without which what is lost may be a tail.
 const MIN_FLIGHT: u32 = 4;
 /// What chance does so rarely is no chance.
@@ -213,12 +241,18 @@ const MIN_THINNED_SHARE: f64 = 0.2;
 const MAX_THINNED_SHARE: f64 = 0.9;
 const MIN_THINNED_RUNS: u32 = 4;
 const MAX_THINNED_RUN: u32 = 5;
+/// Chance loses as many at all times: such a round trip loses so many times as many as the transfer. A start
+/// sends at most twice what the path takes, of which a queue drops a half.
+const TIMES_THINNED: f64 = 4.0;
+const MAX_DOUBLED: f64 = 0.6;
 /// Segments that wait at such a time where there is no queue.
 const MAX_WAITING: f64 = 1.5;
 /// Segments that the path takes while a full queue drops those that come.
 const MAX_FULL: f64 = 2.0;
 /// Where losses come while others wait longer, so often, no queue dropped them.
 const MAX_RANK_OF_QUEUE: f64 = 0.4;
+/// What stands in an empty queue at most: less than the target of one that is managed (RFC 8289, 5 ms).
+const MAX_EMPTY: Span = Span::from_millis(2);
 /// A round trip at losses that is longer than so many others tells of a queue, and losses that come nearer to
 /// the beginning of bursts than other segments tell of none.
 const MAX_RANK_OF_BUCKET: f64 = 0.9;
@@ -415,13 +449,20 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
         .collect()
 }
 
+/// A queue that is long at other times was empty: it cannot have dropped, nor has one that is managed.
+fn was_empty(view: &View<'_>, e: &Episode) -> bool {
+    let (_, deep) = view.about(e.start);
+    let low = e.rank.is_some_and(|rank| rank < MAX_RANK_OF_QUEUE) && !e.upstream;
+    low && e.queued < MAX_EMPTY && e.queued * 10 < deep
+}
+
 /// Nothing queued when it was lost.
 fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Cause {
     // Where long queues are seen at other times, a queue is not small.
     let long = view.deep.max(view.about(e.start).1) > view.base / 3 + view.threshold();
     // In times in which others wait longer, it dropped nothing.
     let idle = pattern.episodes >= MIN_LATER && pattern.rank.is_some_and(|rank| rank < MAX_RANK_OF_QUEUE);
-    if long && pattern.queued >= 0.3 && pattern.run < 2.2 && !idle {
+    if long && pattern.queued >= 0.3 && pattern.run < 2.2 && !idle && !was_empty(view, e) {
         return Cause::Congestion;
     }
     if outlasts_queue(view, e) && !pattern.bucket {
@@ -449,7 +490,16 @@ fn unqueued(view: &View<'_>, e: &Episode, pattern: &Pattern, bits: bool) -> Caus
     if !long && pattern.run < 2.2 && pattern.burst >= 1.0 && (pattern.clumped || pattern.same_flight) {
         return Cause::SmallQueue;
     }
-    if pattern.run >= 2.2 || pattern.in_runs >= MIN_IN_RUNS || (!pattern.pervasive && e.run >= 4) {
+    // More came than something takes, which is no bucket, in one round trip of many.
+    let doubled = |thinned: &Thinned| {
+        let share = thinned.share();
+        view.loss_rate() * TIMES_THINNED < share && share <= MAX_DOUBLED
+    };
+    if !long && pattern.thinned.as_ref().is_some_and(doubled) {
+        return Cause::SmallQueue;
+    }
+    let bursts = pattern.run >= 2.2 || pattern.in_runs >= MIN_IN_RUNS || (!pattern.pervasive && e.run >= 4);
+    if bursts && !(pattern.singles && e.losses == 1) {
         return Cause::BurstLoss;
     }
     if bits { Cause::BitErrors } else { Cause::RandomLoss }

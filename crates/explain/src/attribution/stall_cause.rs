@@ -4,7 +4,7 @@ use super::{Attribution, all_windows, label_at, zero_window};
 use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses;
-use crate::view::View;
+use crate::view::{Episode, View};
 use farpace_units::Span;
 
 /// Gives each stall that is kept its cause.
@@ -66,16 +66,24 @@ pub(super) fn repairs(view: &View<'_>, time: &mut Attribution) {
 fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
     match stall.wait {
         // The sender's timer fired meanwhile: what had left in time was held on the path.
-        Wait::Program if stall.spurious => Cause::SpuriousTimeout,
+        Wait::Program | Wait::Sender if stall.spurious => Cause::SpuriousTimeout,
         Wait::Program if hides_outage(view, time, stall) => Cause::Outage,
         Wait::Program => Cause::SenderApplication,
         Wait::Peer => Cause::PeerApplication,
         Wait::ZeroWindow => zero_window(view),
+        // A full window is acknowledged in a round trip, whoever reads it.
+        Wait::Window
+            if !stall.heard
+                && stall.outstanding >= 2 * u64::from(view.mss)
+                && outlasts_queues(view, stall) =>
+        {
+            Cause::SpuriousTimeout
+        }
         Wait::Window => all_windows(view),
         Wait::DelayedAck => Cause::DelayedAck,
         Wait::Connect => Cause::Connect,
         // An ACK that came late, without a timeout: a pause of the path. In a queue something always moves.
-        Wait::Ack if stall.duration() > view.base * 3 + view.deep.min(stall.round) => Cause::SpuriousTimeout,
+        Wait::Ack if outlasts_queues(view, stall) => Cause::SpuriousTimeout,
         // Where the handshake is missing, the first round trip is one of which nothing was known.
         Wait::Ack | Wait::Sender
             if stall.outstanding >= 8 * u64::from(view.mss)
@@ -85,6 +93,11 @@ fn untimed(view: &View<'_>, time: &Attribution, stall: &Stall) -> Cause {
         }
         Wait::Ack | Wait::Sender | Wait::Timer => label_at(view, time, stall.start),
     }
+}
+
+/// No queue explains it.
+fn outlasts_queues(view: &View<'_>, stall: &Stall) -> bool {
+    stall.duration() > view.base * 3 + view.deep.min(stall.round)
 }
 
 /// With many segments under way, ACKs that come so much later than a round trip and a fifth are late.
@@ -105,6 +118,8 @@ fn hides_outage(view: &View<'_>, time: &Attribution, stall: &Stall) -> bool {
 /// Segments that no burst of losses takes all of.
 const WHOLE_FLIGHT: u64 = 60;
 
+/// Timers that fire one after the other, and nothing arrives: also where losses come in bursts.
+const MANY_TIMERS: usize = 3;
 /// A silence of so many times the first timeout outlasts at least three of them.
 const LONG_SILENCE: u64 = 4;
 /// Where there are more of them, they belong to losses that come in bursts.
@@ -141,8 +156,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let is_long = |s: &&Stall| s.wait == Wait::Timer && s.duration() > max_pause(view, s) * LONG_SILENCE / 2;
     let seldom = || half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
     let lasts = last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE && seldom();
-    let passes_nothing = first.sacked == 0 && whole && long || lasts;
-    if passes_nothing && unheard && !burst && !group.iter().all(|s| s.spurious) {
+    let passes_nothing = first.sacked == 0 && whole && long && !burst || lasts || group.len() >= MANY_TIMERS;
+    if passes_nothing && unheard && !group.iter().all(|s| s.spurious) {
         return Cause::Outage;
     }
     // Where losses come in bursts, timers that fire again and again are part of it.
@@ -152,7 +167,7 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if lost.iter().any(|i| class(i) == Cause::Outage) {
         return Cause::Outage;
     }
-    if losses::crawls(view) && !(unheard && group.len() >= 3) {
+    if losses::crawls(view) {
         return Cause::Linux2617;
     }
     // All that was sent for longer than one timeout takes was lost before the capture point, or nothing is
@@ -166,14 +181,14 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let chance = time.pattern.pervasive && view.loss_rate() > 0.01;
     // The end of the data, and the probe that was to show its loss.
     let probed = group.len() == 2 && lost.iter().any(|i| class(i) == Cause::TailLoss);
-    if unheard && (group.len() >= 3 || group.len() == 2 && !chance && !probed) {
+    if unheard && (group.len() >= MANY_TIMERS || group.len() == 2 && !chance && !probed) {
         return Cause::Outage;
     }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {
         let acks_missing = half.counts.missing_acks * 10 > half.counts.numbered_acks;
         return if acks_missing && !first.heard { Cause::AckLoss } else { Cause::SpuriousTimeout };
     }
-    if group.iter().any(|s| s.overlooked) {
+    if group.iter().any(|s| s.overlooked || s.upstream && is_left_over(view, time, s, &lost)) {
         return Cause::LostRetransmission;
     }
     // The newest of the losses is the one that no ACK told of.
@@ -184,6 +199,15 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         None if last.tail => Cause::TailLoss,
         None => time.pattern.main.unwrap_or(Cause::SpuriousTimeout),
     }
+}
+
+/// Behind the sender: SACKs told of several holes of a loss, of which only a part was filled in time. What
+/// was sent into the others was lost as well. A queue or a policer that takes both is the cause of both.
+fn is_left_over(view: &View<'_>, time: &Attribution, stall: &Stall, lost: &[usize]) -> bool {
+    let filled = |e: &Episode| e.resent <= stall.start && e.repaired >= stall.end && e.timeouts < e.losses;
+    let alone = |i: &usize| !matches!(time.classes.get(*i), Some(Cause::Congestion | Cause::Policer));
+    let few = !time.pattern.pervasive && stall.sacked > 0;
+    few && lost.iter().filter(|i| alone(i)).any(|i| filled(&view.episodes[*i]))
 }
 
 /// Segments that the end of all data has at most.

@@ -23,6 +23,11 @@ pub struct Drop {
     pub data: bool,
 }
 
+/// Timeouts for the same segment while nothing arrives, which make an outage of a burst of losses.
+const MIN_OUTAGE: usize = 3;
+/// The share of the line's payload rate that is all of it.
+const ALL_OF_THE_LINE: f64 = 0.95;
+
 /// The port of the first flow's receiver.
 pub const PORT: u16 = 5001;
 
@@ -249,6 +254,11 @@ fn reason(seen: &Seen<'_>, drop: &Drop) -> Cause {
     }
 }
 
+/// How often the timer fired for the same segment.
+fn timers_in_vain(rows: &[Record], head: Seq) -> usize {
+    rows.iter().filter(|r| r.cause == Some(Why::TimerRto) && r.snd_una == head).count()
+}
+
 /// What bounds the sender from one row to the next.
 fn limit(
     seen: &Seen<'_>,
@@ -291,6 +301,8 @@ fn limit(
             dropped.is_some_and(|d| seen.drops.iter().filter(|o| o.data && o.seq == d.seq).count() > 1);
         return match dropped.or(any).map(|d| reason(seen, d)) {
             Some(Cause::TailLoss) if again => Cause::LostRetransmission,
+            // A burst that outlasts several timers is an outage to everybody.
+            Some(Cause::BurstLoss) if timers_in_vain(rows, head) >= MIN_OUTAGE => Cause::Outage,
             Some(cause) => cause,
             None => {
                 let acks = |d: &&Drop| !d.data && d.time <= next.time && d.time + span + base >= row.time;
@@ -312,7 +324,15 @@ fn limit(
     // Some senders do not fill the last part of it with less than a burst.
     let close = u64::from(outstanding) + window / 8 > window && has_room(row);
     let full = u64::from(outstanding) + u64::from(seen.mss) > window || close;
-    if seen.case.send_buffer.is_some_and(|buffer| outstanding + seen.mss >= buffer) {
+    let first = rows[..=at].partition_point(|r| r.time + base < row.time);
+    let delivered_in = |time: Span| {
+        let first = rows[..=at].partition_point(|r| r.time + time < row.time);
+        f64::from(row.snd_una.bytes_since(rows[first].snd_una)) / time.as_secs_f64().max(1e-6)
+    };
+    // A buffer that holds as much as the path does, or more, bounds nothing.
+    let fills = || delivered_in(base * 8) >= ALL_OF_THE_LINE * seen.line(row.time);
+    let buffered = has(Cause::SendBuffer) && !fills();
+    if buffered && seen.case.send_buffer.is_some_and(|buffer| outstanding + seen.mss >= buffer) {
         return Cause::SendBuffer;
     }
     if full && (has(Cause::ReceiverApplication) || has(Cause::ReceiveWindow) || has(Cause::WindowScale)) {
@@ -329,7 +349,7 @@ fn limit(
     if let Some(program) = idle {
         return program;
     }
-    if has(Cause::SendBuffer) && (row.in_flight < row.cwnd || row.snd_una == row.snd_nxt) {
+    if buffered && (row.in_flight < row.cwnd || row.snd_una == row.snd_nxt) {
         // Not bound by the window.
         return Cause::SendBuffer;
     }
@@ -345,15 +365,13 @@ fn limit(
             Cause::Policer
         };
     }
-    let first = rows[..=at].partition_point(|r| r.time + base < row.time);
-    let delivered = f64::from(row.snd_una.bytes_since(rows[first].snd_una)) / base.as_secs_f64().max(1e-6);
     // The sender's own queue has stood for a round trip.
     let own = |r: &Record| r.srtt > base + base / 8 + Span::from_millis(1);
     if has(Cause::SenderProcessor) && own(row) && own(&rows[first]) {
         return Cause::SenderProcessor;
     }
     // The line is busy, if only with a short queue.
-    let busy = delivered >= 0.9 * seen.line(row.time);
+    let busy = delivered_in(base) >= 0.9 * seen.line(row.time);
     if busy && !(has(Cause::SmallQueue) && cut.is_some()) && cut != Some(Cause::Policer) {
         return Cause::Congestion;
     }
