@@ -184,6 +184,12 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if unheard && (group.len() >= MANY_TIMERS || group.len() == 2 && !chance && !probed) {
         return Cause::Outage;
     }
+    // Behind the sender: what a path had held would pass before its copies, and a path on which only ACKs are
+    // missing passes the copy of the first timeout.
+    let needless = |s: &&Stall| s.spurious && s.outstanding == 0;
+    if lost.is_empty() && group.iter().filter(needless).any(|s| s.duration() > max_pause(view, s)) {
+        return Cause::Outage;
+    }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {
         let acks_missing = half.counts.missing_acks * 10 > half.counts.numbered_acks;
         return if acks_missing && !first.heard { Cause::AckLoss } else { Cause::SpuriousTimeout };

@@ -441,6 +441,19 @@ fn outages_are_found_at_the_receiver() {
     }
 }
 
+/// Breaks: a silence in which the copies of several timers were lost, and ends with one that was not needed
+/// because ACKs were lost as well, passes for a pause of the path.
+#[test]
+fn an_outage_of_both_directions_may_end_with_a_needless_copy() {
+    for seed in [840792, 841052] {
+        let judged = judge(seed).unwrap();
+        assert!(judged.case.causes.contains(&Cause::Outage), "seed {seed}");
+        for (place, verdict) in PLACES.iter().zip(&judged.verdicts) {
+            assert_eq!(verdict.dominant, Cause::Outage, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: a sender that keeps the path full with hardly a queue, as control `farpace` does, passes for one
 /// that its send buffer holds back; a window that is autotuned passes for a program that reads slowly; or
 /// the control is not recognised by its start.
