@@ -431,7 +431,7 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             }
             // Probes that leave in an outage are lost in it.
             let overflow = is_overflow(view, e);
-            if out.is_some_and(|until| e.start < until)
+            if out.is_some_and(|until| e.start <= until)
                 || is_outage(view, e) && !overflow && !is_usual_run(pattern, f64::from(e.run))
                 || is_out_both_ways(view, e)
             {

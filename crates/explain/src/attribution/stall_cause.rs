@@ -167,7 +167,7 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     if lost.iter().any(|i| class(i) == Cause::Outage) {
         return Cause::Outage;
     }
-    if losses::crawls(view) {
+    if losses::crawls(view) && !(unheard && group.len() >= MANY_TIMERS) {
         return Cause::Linux2617;
     }
     // All that was sent for longer than one timeout takes was lost before the capture point, or nothing is
