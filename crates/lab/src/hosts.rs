@@ -1,14 +1,14 @@
-//! Hosts of a scenario as elements: a stack, below it a processor if it has one, and below that several NICs
-//! if it has them.
+//! Hosts of a scenario as elements: a stack, below it its stalls and a processor if it has them, and below
+//! that several NICs if it has them.
 
 use crate::network_error::NetworkError;
 use crate::parts::HostElements;
-use crate::scenario::{Hop, Scenario};
+use crate::scenario::{Hop, Scenario, periods};
 use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_link::pacing::PacingConfig;
 use farpace_path::world::World;
-use farpace_path::{BoundaryPort, Port, Processor, ProcessorWork, TransmitQueue};
+use farpace_path::{BoundaryPort, Port, Processor, ProcessorWork, Stall, StallDirection, TransmitQueue};
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +81,15 @@ fn add_host(
         HostKind::BoundaryPorts => world.add(name, Box::new(BoundaryPort::timed()))?,
     };
     let mut bottom = (host, Port(0));
+    let stalls = scenario.hosts.get(name).map_or(&[][..], |host| &host.stalls);
+    if !stalls.is_empty() {
+        let refuse = |error| NetworkError::Stalls { host: name.to_owned(), error };
+        let still = periods(stalls).map_err(refuse)?;
+        let stall = Stall::new(StallDirection::new(still.clone()), StallDirection::new(still));
+        let id = world.add(&format!("{name}.stalls"), Box::new(stall))?;
+        world.connect(bottom, (id, Port(0)))?;
+        bottom = (id, Port(1));
+    }
     if let Some(processor) = processor {
         let id = world.add(
             &format!("{name}.processor"),

@@ -19,6 +19,14 @@ pub enum NetworkError {
         /// What the element says.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The stalls of a host are no periods in order.
+    #[error("the stalls of host `{host}`: {error}")]
+    Stalls {
+        /// The host.
+        host: String,
+        /// Why they are refused.
+        error: path::PeriodError,
+    },
     /// An end of a link is no node.
     #[error("link `{link}` leads to `{node}`, which is no host, router or switch")]
     NoNode {

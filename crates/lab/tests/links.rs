@@ -40,6 +40,29 @@ fn took(outcome: &RunOutcome) -> Span {
     outcome.flows[0].completed.unwrap().since(Instant::ZERO)
 }
 
+/// Breaks: packets pass a host that stands still or are lost at it, a stall works in one direction only, or
+/// the host's timers stop with it.
+#[test]
+fn a_host_that_stands_still_holds_packets() {
+    let stalled = |host: &str, lasts| {
+        let stalls = format!("[hosts.{host}]\nstalls = [{{ at = \"500 ms\", lasts = \"{lasts}\" }}]");
+        run(&line("").replace(&format!("[hosts.{host}]"), &stalls))
+    };
+    let plain = took(&run(&line("")));
+    for host in ["a", "b"] {
+        let outcome = stalled(host, "150 ms");
+        assert_eq!((all_drops(&outcome), outcome.flows[0].retransmissions()), (0, 0), "{host}");
+        // The link sends on what was in the queue, and rests for the remainder.
+        let later = took(&outcome) - plain;
+        assert!((Span::from_millis(50)..=Span::from_millis(150)).contains(&later), "{host}: {later}");
+    }
+    let long = stalled("b", "1500 ms");
+    assert!(all_drops(&long) == 0 && long.flows[0].retransmissions() > 0, "the sender's timer has run");
+    let text = line("").replace("[hosts.b]", "[hosts.b]\nstalls = [{ at = \"1 s\", lasts = \"20 ms\" }]");
+    let words = explain(&Scenario::parse(&text, "t.toml").unwrap()).to_string();
+    assert!(words.contains("b stands still once, 20.00 ms in all: packets wait."), "{words}");
+}
+
 /// Breaks: bit errors work in the wrong direction, or before the link instead of after it, where the frame
 /// has already taken its time.
 #[test]

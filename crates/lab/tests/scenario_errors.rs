@@ -166,6 +166,7 @@ fn limits_hold() {
     says(spoil(22, &format!("taps = [{taps}]")), "65 taps; the limit is 64");
     let outages = "{at = \"1 s\", lasts = \"1 s\"},".repeat(scenario::MAX_OUTAGES + 1);
     says(spoil(14, &format!("forward = {{ outages = [{outages}] }}")), "10001 outages; the limit is 10000");
+    says(spoil(5, &format!("stalls = [{outages}]")), "10001 stalls; the limit is 10000");
     let steps = "{at = \"1 s\", delay = \"1 s\"},".repeat(scenario::MAX_STEPS + 1);
     says(spoil(10, &format!("schedule = {{ steps = [{steps}] }}")), "10001 steps; the limit is 10000");
     says(spoil(8, &format!("name = \"{}\"", "n".repeat(scenario::MAX_NAME + 1))), "cannot be a name");

@@ -97,6 +97,7 @@ fn a_full_queue_brings_the_window_down() {
 fn what_cannot_be_asked_is_refused() {
     for (host, nic, says) in [
         ("transmit_queue = true\nprocessor = { send = \"1 us\" }", FIFO, "processor"),
+        ("transmit_queue = true\nstalls = [{ at = \"1 s\", lasts = \"1 ms\" }]", FIFO, "end of a stall"),
         (ASKED, "aqm = { codel = {} }", "managed"),
         (
             ASKED,

@@ -36,6 +36,12 @@ fn same_twice<E: Element>(make: impl Fn() -> E, arrivals: &Arrivals) {
     assert_eq!(outcome(make(), arrivals), outcome(make(), arrivals));
 }
 
+/// Every other period of this length.
+fn stalls(ns: u64) -> StallDirection {
+    let still = |n: u64| Instant::from_nanos(2 * n * (ns + 1))..Instant::from_nanos((2 * n + 1) * (ns + 1));
+    StallDirection::new(Periods::new((0..100).map(still).collect()).unwrap())
+}
+
 /// One line for each element.
 fn try_every_element(arrivals: &Arrivals, p: f64, ns: u64, limit: u32) {
     let span = Span::from_nanos(ns);
@@ -139,13 +145,12 @@ fn try_every_element(arrivals: &Arrivals, p: f64, ns: u64, limit: u32) {
     same_twice(
         || {
             let down = |from: u64| Instant::from_nanos(from)..Instant::from_nanos(from + ns + 1);
-            Outage::new(
-                OutageDirection::new(vec![down(0), down(2 * ns + 1)]).unwrap(),
-                OutageDirection::new(vec![]).unwrap(),
-            )
+            let down = Periods::new(vec![down(0), down(2 * ns + 1)]).unwrap();
+            Outage::new(OutageDirection::new(down), OutageDirection::new(Periods::default()))
         },
         arrivals,
     );
+    same_twice(|| Stall::new(stalls(ns), StallDirection::new(Periods::default())), arrivals);
     same_twice(
         || {
             let mut routes = Routes::default();
@@ -197,6 +202,8 @@ fn try_ordered_elements(arrivals: &Arrivals, ns: u64) {
     let interrupts =
         InterruptsDirection::new(InterruptsConfig { delay: span, frames: 7, jitter: span, gro: false });
     let mut interrupts = Harness::new(Interrupts::new(interrupts.clone(), interrupts));
+    let mut stall = Harness::new(Stall::new(stalls(ns), stalls(ns / 3)));
+    feed(&mut stall, arrivals);
     feed(&mut link, arrivals);
     feed(&mut delay, arrivals);
     feed(&mut processor, arrivals);
@@ -207,6 +214,7 @@ fn try_ordered_elements(arrivals: &Arrivals, ns: u64) {
         assert_eq!(link.idents(port), arrived.clone());
         assert_eq!(delay.idents(port), arrived.clone());
         assert_eq!(processor.idents(port), arrived.clone());
+        assert_eq!(stall.idents(port), arrived.clone());
         assert_eq!(interrupts.idents(port), arrived);
     }
 }
@@ -226,7 +234,7 @@ proptest! {
         try_every_element(&arrivals, p, ns, limit);
     }
 
-    /// Breaks: a link, an ordered delay, a processor or an interrupt lets packets overtake.
+    /// Breaks: a link, an ordered delay, a processor, an interrupt or a stall lets packets overtake.
     #[test]
     fn ordered_elements_keep_the_order(arrivals in arrivals(), ns in 0u64..100_000) {
         try_ordered_elements(&arrivals, ns);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use farpace_emulate::words::{self, QueueOption};
 use farpace_lab::scenario::{
     BitErrorsSpec, CorruptSpec, Direction, DirectionSpec, DuplicateSpec, FlowSpec, HostSpec, JitterSpec,
-    LinkSpec, LossSpec, OutageSpec, OutagesSpec, PolicerSpec, QueueLimit, ReorderSpec, Scenario, Trace,
+    LinkSpec, LossSpec, OutagesSpec, PeriodSpec, PolicerSpec, QueueLimit, ReorderSpec, Scenario, Trace,
 };
 use farpace_units::{ByteCount, Packets, Rate, Span};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub struct LinkOptions {
     police_burst: Option<ByteCount>,
     /// The link is down from one time to another, like 10s-12s; may be repeated
     #[arg(long, value_name = "FROM-TO", value_parser = outage)]
-    outage: Vec<OutageSpec>,
+    outage: Vec<PeriodSpec>,
     /// Additional bytes that a frame takes on the link [default: 24 B, Ethernet's]
     #[arg(long, value_name = "SIZE")]
     overhead: Option<ByteCount>,
@@ -99,14 +99,14 @@ pub const FLAGS: [&str; 20] = [
     "reorder_by",
 ];
 
-fn outage(text: &str) -> Result<OutageSpec, String> {
+fn outage(text: &str) -> Result<PeriodSpec, String> {
     let wrong = || format!("`{text}` is not an outage: expected FROM-TO, like 10s-12s");
     let (from, to) = text.split_once('-').ok_or_else(wrong)?;
     let (at, end) = (words::span(from)?, words::span(to)?);
     if end <= at {
         return Err(wrong());
     }
-    Ok(OutageSpec { at, lasts: end - at })
+    Ok(PeriodSpec { at, lasts: end - at })
 }
 
 impl LinkOptions {

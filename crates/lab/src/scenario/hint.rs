@@ -64,11 +64,12 @@ fn key_advice(key: &str, valid: &[&str]) -> String {
 
 /// The tables of a scenario by an example of their path, and as messages call them. Impairments are not here:
 /// they have their own list.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("", "the top of the file"),
     ("hosts.a", "a host"),
     ("hosts.a.multi_nic", "`multi_nic` of a host"),
     ("hosts.a.processor", "`processor` of a host"),
+    ("hosts.a.stalls.0", "`stalls` of a host"),
     ("switches.a", "a switch"),
     ("links.0", "a link"),
     ("links.0.forward", "`forward` or `backward` of a link"),

@@ -22,6 +22,7 @@ mod impairment;
 mod nearest;
 mod nics;
 mod number;
+mod periods;
 mod place;
 mod processor;
 mod read;
@@ -42,10 +43,12 @@ pub use figures::{PathBottleneck, SegmentSizes};
 pub use generate::{MAX_GENERATED, Topology, TopologyFigures, generate};
 pub use impairment::{
     AckThinningSpec, BitErrorsSpec, BurstLossSpec, ClockJumpSpec, ClockJumpsSpec, CorruptSpec, DuplicateSpec,
-    InterruptsSpec, JitterSpec, LossSpec, MiddleboxSpec, MtuChangeSpec, MtuSpec, OutageSpec, OutagesSpec,
-    PolicerCounts, PolicerSpec, ReorderSpec, StripOnSpec, StripOptions,
+    InterruptsSpec, JitterSpec, LossSpec, MiddleboxSpec, MtuChangeSpec, MtuSpec, OutagesSpec, PolicerCounts,
+    PolicerSpec, ReorderSpec, StripOnSpec, StripOptions,
 };
 pub(crate) use impairment::{ElementRefusal, ImpairmentPosition};
+pub use periods::PeriodSpec;
+pub(crate) use periods::periods;
 pub use processor::ProcessorSpec;
 pub use schedule::{MAX_STEPS, MAX_TRACE, ScheduleSpec, ScheduleStep};
 pub use spec::{
@@ -74,7 +77,7 @@ pub const MAX_LINKS: usize = 1_000;
 pub const MAX_FLOWS: usize = 1_000;
 /// Most entries in `trace.taps`.
 pub const MAX_TAPS: usize = 64;
-/// Most outages of one direction of a link.
+/// Most outages of one direction of a link, and most stalls of a host.
 pub const MAX_OUTAGES: usize = 10_000;
 /// Longest name of a host, router, switch, link or flow, in characters: names become parts of file names.
 pub const MAX_NAME: usize = 32;

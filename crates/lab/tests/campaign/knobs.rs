@@ -2,7 +2,7 @@
 //! one to find which of them the failure needs.
 
 use super::paced::{self, Paced};
-use farpace_lab::scenario::{OutageSpec, PolicerSpec};
+use farpace_lab::scenario::{PeriodSpec, PolicerSpec};
 use farpace_path::{BurstLossConfig, Jump, MiddleboxConfig, MtuChange, StripOn};
 use farpace_tcp::FLOOR_IPV4;
 use farpace_tcp::config::{
@@ -104,7 +104,7 @@ pub struct DirectionKnobs {
     pub duplicate: f64,
     pub reorder: Option<(f64, Span)>,
     pub jitter: Span,
-    pub outages: Vec<OutageSpec>,
+    pub outages: Vec<PeriodSpec>,
     pub mtu: Vec<MtuChange>,
     /// No ICMP messages for packets that are too big.
     pub mtu_silent: bool,
@@ -351,8 +351,8 @@ fn direction(rng: &mut RandomStream, rate: u64, delay: Span, heal: Span) -> Dire
         let unit = r.unit();
         unit * unit * max
     };
-    let mut outages: Vec<OutageSpec> = sometimes(rng, 0.3, |r| {
-        let outage = |r: &mut RandomStream| OutageSpec {
+    let mut outages: Vec<PeriodSpec> = sometimes(rng, 0.3, |r| {
+        let outage = |r: &mut RandomStream| PeriodSpec {
             at: within(r),
             lasts: span(r, Span::from_millis(10), Span::from_secs(60)),
         };

@@ -160,7 +160,10 @@ fn impairments(direction: &DirectionKnobs, entry: usize) -> Vec<(&'static str, B
         let down = outages.iter().map(|o| Instant::ZERO + o.at..Instant::ZERO + o.at + o.lasts);
         list.push((
             "outage",
-            in_direction(path::OutageDirection::new(down.collect()).expect("in order"), entry),
+            in_direction(
+                path::OutageDirection::new(path::Periods::new(down.collect()).expect("in order")),
+                entry,
+            ),
         ));
     }
     if *loss > 0.0 {

@@ -1,6 +1,7 @@
-//! Rules of hosts: addresses, memory, processors, transmit queues.
+//! Rules of hosts: addresses, memory, stalls, transmit queues.
 
 use super::super::document::DocumentStep;
+use super::super::periods;
 use super::{Checker, steps};
 use farpace_units::Span;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ impl Checker<'_> {
             let problem = match direction {
                 _ if host.multi_nic.is_some() => "a host with several NICs has several queues",
                 _ if host.processor.is_some() => "a processor is between TCP and the queue",
+                _ if !host.stalls.is_empty() => "segments that wait for the end of a stall have not asked it",
                 Some(direction) if direction.is_managed() => {
                     "a managed queue, or one with a schedule, is not asked"
                 }
@@ -31,7 +33,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Addresses and memory.
+    /// Addresses, memory and stalls.
     pub(super) fn hosts(&mut self) {
         let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();
         for (name, host) in &self.s.hosts {
@@ -42,6 +44,8 @@ impl Checker<'_> {
                 )
                 .hint(format!("at least {}", farpace_host::MIN_MEMORY));
             }
+            let path = steps!["hosts", name.as_str(), "stalls"];
+            periods::check(&host.stalls, &path, ["a stall", "stalls"], self);
             let Some(address) = host.address else { continue };
             let path = steps!["hosts", name.as_str(), "address"];
             if !farpace_host::is_host_address(address) {

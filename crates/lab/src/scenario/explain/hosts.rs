@@ -1,4 +1,4 @@
-//! The properties of hosts: several NICs, processors, transmit queues.
+//! The properties of hosts: several NICs, processors, stalls, transmit queues.
 
 use super::super::figures::ETHERNET_HEADER;
 use super::super::number::{rate, time};
@@ -12,8 +12,9 @@ const FULL: ByteCount = ByteCount::new(1_514);
 
 /// The hosts with properties worth mentioning.
 pub(super) fn write(page: &mut ExplainPage, s: &Scenario) {
-    let has_any =
-        |host: &HostSpec| host.multi_nic.is_some() || host.processor.is_some() || host.transmit_queue;
+    let has_any = |host: &HostSpec| {
+        host.multi_nic.is_some() || host.processor.is_some() || host.transmit_queue || !host.stalls.is_empty()
+    };
     let mut listed = s.hosts.iter().filter(|(_, host)| has_any(host));
     if listed.clone().next().is_none() {
         return;
@@ -49,6 +50,14 @@ fn write_host(page: &mut ExplainPage, s: &Scenario, name: &str, host: &HostSpec)
     if host.transmit_queue {
         let words = "asks the queue of its NIC for room: a segment that finds it full is kept, not lost.";
         page.item(1, &format!("TCP of {name} {words}"));
+    }
+    if !host.stalls.is_empty() {
+        let still = host.stalls.iter().fold(Span::ZERO, |t, stall| t + stall.lasts);
+        let stalls = match host.stalls.len() {
+            1 => "once".to_owned(),
+            n => format!("{n} times"),
+        };
+        page.item(1, &format!("{name} stands still {stalls}, {} in all: packets wait.", time(still)));
     }
     if let Some(p) = &host.processor {
         let p = p.config();

@@ -34,7 +34,7 @@ pub use jitter::JitterSpec;
 pub use loss::LossSpec;
 pub use middlebox::{MiddleboxSpec, StripOnSpec, StripOptions};
 pub use mtu::{MtuChangeSpec, MtuSpec};
-pub use outages::{OutageSpec, OutagesSpec};
+pub use outages::OutagesSpec;
 pub use policer::{PolicerCounts, PolicerSpec};
 pub use reorder::ReorderSpec;
 

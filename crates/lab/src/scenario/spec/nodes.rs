@@ -1,5 +1,6 @@
 //! The nodes of a network: hosts, routers, switches.
 
+use super::super::periods::PeriodSpec;
 use super::super::processor::ProcessorSpec;
 use super::Scenario;
 use farpace_link::multi_nic::MultiNicConfig;
@@ -27,6 +28,10 @@ pub struct HostSpec {
     /// segment and brings its window down (Linux: NET_XMIT_DROP). Otherwise what finds it full is lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transmit_queue: bool,
+    /// Times when its machine stands still, in order: packets that come and packets that it sends wait for
+    /// the end, and go on together then. Its timers run on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<PeriodSpec>,
 }
 
 /// A router: it forwards. It takes no time and has no keys of its own: rates, queues and policers belong to
