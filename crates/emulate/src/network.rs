@@ -9,6 +9,7 @@ use farpace_lab::scenario::{Direction, Hop, Scenario};
 use farpace_live::{Device, Driver, Wait};
 use farpace_units::{Instant, Span};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A device in the place of a host.
@@ -116,6 +117,20 @@ impl RealtimeNetwork {
         self.begun = self.driver.now();
         let mut looks = NetworkWatch { boundaries: &self.boundaries, watch: &self.watch, ended };
         drive(&mut self.driver, lasts, figures, &mut looks)
+    }
+
+    /// From now on the times are kept in which it stood still for at least `min`, because the machine did
+    /// not run it.
+    pub fn log_stalls(&mut self, min: Span) {
+        self.driver.log_stalls(min);
+    }
+    /// These times since the start of the run, in order and without overlap. None if they were not asked for,
+    /// or were too many.
+    pub fn logged_stalls(&self) -> Option<Vec<Range<Span>>> {
+        let since = |at: Instant| at.since(self.begun);
+        let range = |stall: &Range<Instant>| since(stall.start)..since(stall.end);
+        let stalls = self.driver.logged_stalls()?.iter().map(range);
+        Some(stalls.filter(|stall| !stall.is_empty()).collect())
     }
 
     /// What has come of it.

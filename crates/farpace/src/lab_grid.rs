@@ -19,9 +19,9 @@ use std::process::ExitCode;
 const AFTER_HELP: &str = "\
 Each point is a path with one bottleneck, run as by `farpace lab compare` with the same seeds in each way.
 Runs of a point are repeated until half of the 95 % interval of the goodput ratio is at most --interval. A run
-whose latest packet left the emulator later than half of the time that the queue lasts is made again; a point
-without enough runs in time is `machine too busy`. Needs root, iproute2, and a machine that does nothing else.
-Runs are kept in runs.jsonl of --out.
+in real time is held against the lab with the same stalls: times of at least 50 us in which the machine did not
+run the network. A point at which stalls alone take more than half of the goodput is `machine too busy`. Needs
+root and iproute2. Runs are kept in runs.jsonl of --out.
 
 Examples:
   sudo farpace lab grid --quick --out out/quick
@@ -56,7 +56,7 @@ pub struct Args {
     /// The ways that are held against the lab, separated by commas: farpace, kernel
     #[arg(long = "with", value_name = "WAYS", value_delimiter = ',', default_value = "farpace,kernel")]
     pub ways: Vec<Backend>,
-    /// Runs of each way at each point that are in time: at least and at most
+    /// Runs of each way at each point that count: at least and at most
     #[arg(long, value_name = "MIN..MAX", value_parser = GridRules::parse_runs, default_value = "3..10")]
     pub runs: RangeInclusive<usize>,
     /// Half of the interval of the ratio at which runs end, in percent

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::device::{Device, DeviceCounters};
 use crate::lateness::Lateness;
+use crate::stall_log::StallLog;
 use farpace_host::Host;
 use farpace_path::world::{ElementId, End, Observer, World, WorldError};
 use farpace_path::{BoundaryPort, Cx, Element, Port};
@@ -14,6 +15,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -178,6 +180,7 @@ pub struct Driver {
     lateness: Lateness,
     /// Stalls longer than this are made up for slowly.
     longest_lateness: Option<Span>,
+    stalls: Option<StallLog>,
     longest_sleep: Span,
 }
 
@@ -209,6 +212,7 @@ impl Driver {
             watched: false,
             lateness: Lateness::new(),
             longest_lateness: None,
+            stalls: None,
             longest_sleep: LONGEST_SLEEP,
         })
     }
@@ -286,6 +290,15 @@ impl Driver {
     /// between packets matters.
     pub const fn spread_stalls(&mut self, longest: Span) {
         self.longest_lateness = Some(longest);
+    }
+    /// From now on the times are kept in which the driver stood still for at least `min` although something
+    /// was due: an event of the world, or a packet that leaves by a [timed](BoundaryPort::timed) port.
+    pub fn log_stalls(&mut self, min: Span) {
+        self.stalls = Some(StallLog::new(min));
+    }
+    /// These times, in order and without overlap. None if they were not asked for, or were too many.
+    pub fn logged_stalls(&self) -> Option<&[Range<Instant>]> {
+        self.stalls.as_ref()?.all()
     }
     /// A round takes place at least each `span`, and each 500 ms in any case.
     pub fn wake_each(&mut self, span: Span) {
@@ -393,7 +406,7 @@ impl Driver {
             true => self.world.now(),
             false => self.limit_lateness(now),
         };
-        self.world.run_until(now, &mut *self.observer)?;
+        self.advance(now)?;
         let mut busy = self.do_jobs()?;
         for at in 0..self.devices.len() {
             busy |= self.receive_from(at, false)?;
@@ -404,12 +417,22 @@ impl Driver {
             true => self.world.now(),
             false => self.limit_lateness(now),
         };
-        self.world.run_until(now, &mut *self.observer)?;
+        self.advance(now)?;
         busy |= self.transmit()?;
         if !busy {
             self.wait_for_work()?;
         }
         Ok(true)
+    }
+
+    /// Runs all events up to `now`.
+    fn advance(&mut self, now: Instant) -> Result<(), WorldError> {
+        if let Some(log) = &mut self.stalls
+            && let Some(due) = self.world.next_event_time()
+        {
+            log.add(due, now);
+        }
+        self.world.run_until(now, &mut *self.observer)
     }
 
     /// Compares the beginnings of two rounds: wherever in a round the process was suspended, it is seen.
@@ -503,7 +526,7 @@ impl Driver {
         let now = self.limit_lateness(now);
         match before_timers {
             true => self.world.oversleep(now),
-            false => self.world.run_until(now, &mut *self.observer)?,
+            false => self.advance(now)?,
         }
         let Attached { port, split, .. } = self.devices[at];
         let host = self.host_behind(port);
@@ -559,6 +582,9 @@ impl Driver {
             if dues.len() > out.len() {
                 let now = self.clock.now();
                 let first = dues.front().copied().unwrap_or(now);
+                if let Some(log) = &mut self.stalls {
+                    log.add(first, now);
+                }
                 dues.drain(..dues.len() - out.len()).for_each(|due| self.lateness.record(now.since(due)));
                 if let Some(longest) = self.longest_lateness {
                     // The driver stalled while it held packets: the next ones keep their distance from these.

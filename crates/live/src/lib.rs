@@ -24,6 +24,7 @@ mod process;
 mod shared_words;
 pub mod socket;
 mod stall_debt;
+mod stall_log;
 pub mod system;
 mod tunnel_paths;
 

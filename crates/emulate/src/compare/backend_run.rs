@@ -2,7 +2,9 @@
 
 use super::plan::Backend;
 use crate::{Accuracy, Drops};
+use farpace_units::Span;
 use serde::Serialize;
+use std::ops::Range;
 
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +48,10 @@ pub struct BackendRun {
     pub drops: Vec<Drops>,
     /// In real time: how late packets left.
     pub accuracy: Option<Accuracy>,
+    /// In real time: when the network stood still because the machine did not run it, since the start. None
+    /// in the lab, or if these times were too many to be kept.
+    #[serde(skip)]
+    pub stalls: Option<Vec<Range<Span>>>,
     /// The course of it.
     #[serde(skip)]
     pub samples: Vec<CompareSample>,
@@ -73,6 +79,7 @@ impl BackendRun {
             cwnd: mean(|sample| f64::from(sample.cwnd)),
             drops: Vec::new(),
             accuracy: None,
+            stalls: None,
             samples,
         }
     }

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of a read or write.
 const CHUNK: usize = 256 * 1024;
+/// Shorter times in which the network stands still are not kept. A full packet takes so long at 240 Mbit/s.
+const MIN_STALL: Span = Span::from_micros(50);
 
 /// Runs the scenario with ends of our own, or of the kernel.
 ///
@@ -33,6 +35,7 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
         Backend::Kernel => CompareEnds::kernel(plan, from, &to)?,
         Backend::Lab | Backend::Farpace => CompareEnds::ours(plan, &from, &to)?,
     };
+    site.network().log_stalls(MIN_STALL);
     let over = AtomicBool::new(false);
     let course = std::thread::scope(|scope| {
         let course = scope.spawn(|| {
@@ -47,11 +50,12 @@ pub fn run(plan: &Plan, scenario: &Scenario, way: Backend) -> Result<BackendRun>
     });
     let stopped = ends.stop();
     let summary = site.network().finish()?;
+    let stalls = site.network().logged_stalls();
     site.remove()?;
     let (samples, sent) = course.with_context(|| way.name())?;
     stopped?;
     let mut trial = BackendRun::of(way, samples, sent);
-    (trial.drops, trial.accuracy) = (summary.drops, Some(summary.accuracy));
+    (trial.drops, trial.accuracy, trial.stalls) = (summary.drops, Some(summary.accuracy), stalls);
     Ok(trial)
 }
 

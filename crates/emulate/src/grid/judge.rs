@@ -4,15 +4,13 @@ use super::point::GridPoint;
 use super::record::GridRun;
 use crate::compare::Backend;
 use farpace_papers::statistics::Summary;
-use farpace_units::Span;
 use std::ops::RangeInclusive;
 
-/// A run counts only if its latest packet was late by no more than this share of the time that the queue
-/// lasts. Packets that a stall of the machine gathers meet the queue at once; in a queue that is often more
-/// than half full, a longer stall drops what the network would not have dropped.
-pub const MAX_LATE_SHARE: f64 = 0.5;
-/// After so many late runs and none in time, a machine is taken to be too busy for a point.
-const MAX_LATE_FIRST: usize = 3;
+/// A comparison says nothing of the TCPs if the stalls of the machine alone take more than this share of the
+/// lab's goodput.
+pub const MAX_STALL_COST: f64 = 0.5;
+/// After so many disturbed runs and none that counts, a machine is taken to be too busy for a point.
+const MAX_DISTURBED_FIRST: usize = 3;
 /// Runs of a way at a point at most.
 const MAX_RUNS: usize = 1_000;
 /// After so many failures a way is given up at a point.
@@ -21,7 +19,7 @@ const MAX_FAILURES: usize = 2;
 /// When the runs of a point are enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridRules {
-    /// Runs in time: at least, and at most.
+    /// Runs that count: at least, and at most.
     pub runs: RangeInclusive<usize>,
     /// Runs end when half of the 95 % confidence interval of the ratio is no more than this.
     pub half_width: f64,
@@ -51,7 +49,7 @@ pub enum GridVerdict {
     Differs,
     /// The interval has the limit inside.
     Uncertain,
-    /// Too few runs were in time: nothing is said of the TCPs.
+    /// Too few runs count, or the stalls of the machine decide: nothing is said of the TCPs.
     MachineTooBusy,
     /// The way cannot be run.
     Failed,
@@ -80,10 +78,12 @@ impl GridVerdict {
 /// The runs of one way at one point.
 #[derive(Clone, Debug)]
 pub struct GridTally {
-    /// Its mean goodput over the mean of the lab with the same seeds, of the runs in time.
+    /// Its mean goodput over the mean of the lab with the same seeds and the same stalls.
     pub ratio: Summary,
-    /// Runs that were late, and do not count.
-    pub late: usize,
+    /// The mean goodput of the lab with the stalls of these runs, in Mbit/s; NaN without any.
+    pub stalled_mbit_s: f64,
+    /// Disturbed runs, which do not count.
+    pub disturbed: usize,
     /// Runs without a result.
     pub failures: usize,
     /// What they say.
@@ -92,40 +92,50 @@ pub struct GridTally {
     pub over: bool,
 }
 
-/// Whether a run was made by a machine that was too busy for a queue that lasts so long, or whose interfaces
-/// refused packets.
-pub fn is_late(run: &GridRun, queue_lasts: Span) -> bool {
-    let most_us = queue_lasts.as_nanos() as f64 / 1e3 * MAX_LATE_SHARE;
-    run.lost_by_devices > 0 || run.latest_us > most_us
+/// Whether the machine did to a run what the lab cannot do to its own: interfaces refused packets, or it is
+/// not known when the network stood still.
+pub const fn is_disturbed(run: &GridRun) -> bool {
+    run.lost_by_devices > 0 || run.stalls_us.is_none()
+}
+
+/// The run of the lab with this seed and the stalls of the run of `beside`; without stalls if that is none.
+pub fn of_lab(runs: &[GridRun], beside: Option<Backend>, seed: u64) -> Option<&GridRun> {
+    runs.iter().find(|run| run.way == Backend::Lab && run.beside == beside && run.seed == seed)
 }
 
 /// Counts the runs of `way` among those of a point.
 pub fn tally(rules: &GridRules, point: &GridPoint, way: Backend, runs: &[GridRun]) -> GridTally {
-    let of_lab = |seed| {
-        let found = runs.iter().find(|run| run.way == Backend::Lab && run.seed == seed);
-        found.filter(|run| run.error.is_none() && run.goodput_mbit_s > 0.0)
+    let goodput = |beside, seed| {
+        let found = of_lab(runs, beside, seed).filter(|run| run.error.is_none());
+        found.map(|run| run.goodput_mbit_s).filter(|goodput| *goodput > 0.0)
     };
-    let (mut pairs, mut late, mut failures) = (Vec::new(), 0, 0);
+    let (mut pairs, mut undisturbed, mut disturbed, mut failures) = (Vec::new(), 0.0, 0, 0);
     for run in runs.iter().filter(|run| run.way == way) {
-        match of_lab(run.seed) {
+        match goodput(Some(way), run.seed).zip(goodput(None, run.seed)) {
             _ if run.error.is_some() => failures += 1,
+            _ if is_disturbed(run) => disturbed += 1,
             None => failures += 1,
-            Some(_) if is_late(run, point.queue_lasts()) => late += 1,
-            Some(lab) => pairs.push((run.goodput_mbit_s, lab.goodput_mbit_s)),
+            Some((lab, ideal)) => {
+                pairs.push((run.goodput_mbit_s, lab));
+                undisturbed += ideal;
+            }
         }
     }
     let ratio = ratio_of_means(&pairs);
+    let stalled_mbit_s = pairs.iter().map(|pair| pair.1).sum::<f64>() / pairs.len() as f64;
+    let costly = stalled_mbit_s < (1.0 - MAX_STALL_COST) * undisturbed / pairs.len() as f64;
     let (least, most) = (*rules.runs.start(), *rules.runs.end());
     let narrow = ratio.runs >= least && ratio.ci95 <= rules.half_width;
-    let too_busy = late >= MAX_LATE_FIRST && ratio.runs == 0 || late >= most.max(MAX_LATE_FIRST);
+    let too_busy =
+        disturbed >= MAX_DISTURBED_FIRST && ratio.runs == 0 || disturbed >= most.max(MAX_DISTURBED_FIRST);
     let over = narrow || ratio.runs >= most || too_busy || failures >= MAX_FAILURES;
     let verdict = match () {
         () if failures >= MAX_FAILURES => GridVerdict::Failed,
         () if !over => GridVerdict::Unfinished,
-        () if ratio.runs < least => GridVerdict::MachineTooBusy,
+        () if ratio.runs < least || costly => GridVerdict::MachineTooBusy,
         () => compare(&ratio, point.limit()),
     };
-    GridTally { ratio, late, failures, verdict, over }
+    GridTally { ratio, stalled_mbit_s, disturbed, failures, verdict, over }
 }
 
 /// The ratio of the means of what the pairs have first and second, with its interval by linearization
@@ -149,28 +159,38 @@ fn compare(ratio: &Summary, limit: f64) -> GridVerdict {
     }
 }
 
-/// The run of a point that is to be made next: a way and a seed; none if all ways are over. `runs` are those
-/// of the point.
-pub fn next_run(
-    rules: &GridRules,
-    point: &GridPoint,
-    ways: &[Backend],
-    runs: &[GridRun],
-) -> Option<(Backend, u64)> {
+/// A run that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextRun {
+    /// How.
+    pub way: Backend,
+    /// With this seed.
+    pub seed: u64,
+    /// In the lab: with the stalls of the run of this way with the same seed.
+    pub beside: Option<Backend>,
+}
+
+/// The run of a point that is to be made next; none if all ways are over. `runs` are those of the point.
+pub fn next_run(rules: &GridRules, point: &GridPoint, ways: &[Backend], runs: &[GridRun]) -> Option<NextRun> {
     let made = |way| runs.iter().filter(move |run| run.way == way);
-    let of_lab = |seed| made(Backend::Lab).any(|run| run.seed == seed);
-    // The kernel's runs outlive those of the lab beside them.
-    if let Some(run) = ways.iter().flat_map(|way| made(*way)).find(|run| !of_lab(run.seed)) {
-        return Some((Backend::Lab, run.seed));
+    let lab = |seed, beside| NextRun { way: Backend::Lab, seed, beside };
+    // The lab's runs come after those whose stalls they have, and the kernel's outlive those beside them.
+    let comparable = ways.iter().flat_map(|way| made(*way)).filter(|run| run.error.is_none());
+    for run in comparable.filter(|run| !is_disturbed(run)) {
+        let missing = [None, Some(run.way)].into_iter().find(|b| of_lab(runs, *b, run.seed).is_none());
+        if let Some(beside) = missing {
+            return Some(lab(run.seed, beside));
+        }
     }
     let open = ways.iter().filter(|way| !tally(rules, point, **way, runs).over);
     // The way with the fewest runs, so that all of them meet the same times of day.
     let way = *open.min_by_key(|way| made(**way).count())?;
     let seed = made(way).map(|run| run.seed).max().unwrap_or(0) + 1;
-    Some((if of_lab(seed) { way } else { Backend::Lab }, seed))
+    let has_lab = of_lab(runs, None, seed).is_some();
+    Some(if has_lab { NextRun { way, seed, beside: None } } else { lab(seed, None) })
 }
 
-/// Runs in real time that a point still takes: at least, and at most if none is late.
+/// Runs in real time that a point still takes: at least, and at most if none is disturbed.
 pub fn left(rules: &GridRules, point: &GridPoint, ways: &[Backend], runs: &[GridRun]) -> [usize; 2] {
     let mut sum = [0, 0];
     for way in ways {
@@ -189,7 +209,7 @@ mod tests {
     use super::*;
     use crate::compare::BackendRun;
     use farpace_tcp::config::Congestion;
-    use farpace_units::{ByteCount, Rate};
+    use farpace_units::{ByteCount, Rate, Span};
 
     const RULES: GridRules = GridRules { runs: 3..=5, half_width: 0.01 };
 
@@ -204,63 +224,66 @@ mod tests {
         }
     }
 
-    fn run(way: Backend, seed: u64, mbit: f64, latest_ms: f64) -> GridRun {
+    fn run(way: Backend, seed: u64, mbit: f64) -> GridRun {
         let run = BackendRun { seed, goodput_mbit_s: mbit, ..BackendRun::of(way, Vec::new(), 0) };
-        GridRun { latest_us: latest_ms * 1e3, ..GridRun::of(point().key(), &run, 0.0) }
+        let stalls_us = (way != Backend::Lab).then(Vec::new);
+        GridRun { stalls_us, ..GridRun::of(point().key(), &run, 0.0) }
     }
 
-    /// Runs of the kernel with their seeds, each beside one of the lab at 10 Mbit/s: a goodput and the
-    /// lateness of the latest packet in milliseconds.
-    fn runs(of_kernel: &[(f64, f64)]) -> Vec<GridRun> {
-        let pair = |(seed, (mbit, late)): (u64, &(f64, f64))| {
-            [run(Backend::Lab, seed, 10.0, 0.0), run(Backend::Kernel, seed, *mbit, *late)]
+    /// Runs of the kernel with their seeds, each beside two of the lab: its goodput, that of the lab with its
+    /// stalls, and whether it is disturbed. Without stalls the lab has 10 Mbit/s.
+    fn runs(of_kernel: &[(f64, f64, bool)]) -> Vec<GridRun> {
+        let runs = |(seed, (mbit, stalled, disturbed)): (u64, &(f64, f64, bool))| {
+            let mut kernel = run(Backend::Kernel, seed, *mbit);
+            kernel.stalls_us = kernel.stalls_us.filter(|_| !disturbed);
+            let beside = Some(Backend::Kernel);
+            [run(Backend::Lab, seed, 10.0), kernel, GridRun { beside, ..run(Backend::Lab, seed, *stalled) }]
         };
-        (1..).zip(of_kernel).flat_map(pair).collect()
+        (1..).zip(of_kernel).flat_map(runs).collect()
     }
 
     /// Breaks: runs go on when the interval is narrow, end before it is, or what they say is another thing
-    /// than the interval and the limit do. A late run counts as a difference of the TCPs.
+    /// than the interval and the limit do. A run is held against a lab without its stalls, or one that says
+    /// nothing counts as a difference of the TCPs.
     #[test]
-    fn intervals_and_lateness_decide() {
+    fn intervals_and_stalls_decide() {
         use GridVerdict::{Agrees, Differs, MachineTooBusy, Uncertain, Unfinished};
-        let late = (2.0, 21.0);
+        let disturbed = (2.0, 2.0, true);
+        let of = |mbit| (mbit, 10.0, false);
         let cases = [
             ("nothing yet", vec![], Unfinished, false, 0),
-            ("too few", vec![(10.0, 1.0); 2], Unfinished, false, 2),
-            ("alike", vec![(10.0, 1.0), (9.95, 1.0), (9.98, 20.0)], Agrees, true, 3),
-            ("narrow and far", vec![(8.0, 1.0), (8.02, 1.0), (8.01, 1.0)], Differs, true, 3),
-            ("narrow, too fast", vec![(12.0, 1.0), (12.02, 1.0), (12.01, 1.0)], Differs, true, 3),
-            ("wide", vec![(10.0, 1.0), (9.0, 1.0), (9.5, 1.0)], Unfinished, false, 3),
+            ("too few", vec![of(10.0); 2], Unfinished, false, 2),
+            ("alike", vec![of(10.0), of(9.95), of(9.98)], Agrees, true, 3),
+            ("narrow and far", vec![of(8.0), of(8.02), of(8.01)], Differs, true, 3),
+            ("narrow, too fast", vec![of(12.0), of(12.02), of(12.01)], Differs, true, 3),
+            ("wide", vec![of(10.0), of(9.0), of(9.5)], Unfinished, false, 3),
+            ("wide to the end", vec![of(10.0), of(9.0), of(9.5), of(9.2), of(9.8)], Uncertain, true, 5),
+            ("alike with its stalls", vec![(6.0, 6.0, false); 3], Agrees, true, 3),
+            ("unlike with its stalls", vec![(10.0, 6.0, false); 3], Differs, true, 3),
+            ("only stalls", vec![(4.0, 4.0, false); 3], MachineTooBusy, true, 3),
+            ("one of two counts", vec![disturbed, disturbed, of(10.0)], Unfinished, false, 1),
+            ("disturbed at first", vec![disturbed; 3], MachineTooBusy, true, 0),
             (
-                "wide to the end",
-                vec![(10.0, 1.0), (9.0, 1.0), (9.5, 1.0), (9.2, 1.0), (9.8, 1.0)],
-                Uncertain,
-                true,
-                5,
-            ),
-            ("late, but one in time", vec![late, late, (10.0, 1.0)], Unfinished, false, 1),
-            ("late at first", vec![late; 3], MachineTooBusy, true, 0),
-            (
-                "late too often",
-                vec![(10.0, 1.0), late, late, (10.0, 1.0), late, late, late],
+                "disturbed too often",
+                vec![of(10.0), disturbed, disturbed, of(10.0), disturbed, disturbed, disturbed],
                 MachineTooBusy,
                 true,
                 2,
             ),
             (
-                "late ones do not count",
-                vec![late, (10.0, 1.0), late, (10.0, 1.0), (10.0, 1.0)],
+                "disturbed ones do not count",
+                vec![disturbed, of(10.0), disturbed, of(10.0), of(10.0)],
                 Agrees,
                 true,
                 3,
             ),
-            ("by the limit", vec![(9.5, 1.0), (9.501, 1.0), (9.499, 1.0)], Uncertain, true, 3),
+            ("by the limit", vec![of(9.5), of(9.501), of(9.499)], Uncertain, true, 3),
         ];
         for (name, of_kernel, verdict, over, counted) in cases {
             let found = tally(&RULES, &point(), Backend::Kernel, &runs(&of_kernel));
             assert_eq!((found.verdict, found.over, found.ratio.runs), (verdict, over, counted), "{name}");
         }
-        let mut lost = runs(&[(10.0, 1.0); 3]);
+        let mut lost = runs(&[of(10.0); 3]);
         lost.iter_mut().for_each(|run| run.lost_by_devices = u64::from(run.way == Backend::Kernel));
         assert_eq!(tally(&RULES, &point(), Backend::Kernel, &lost).verdict, MachineTooBusy);
     }
@@ -297,33 +320,43 @@ mod tests {
         use Backend::{Farpace, Kernel, Lab};
         let ways = [Farpace, Kernel];
         let next = |runs: &[GridRun]| next_run(&RULES, &point(), &ways, runs);
-        let mut made = Vec::new();
+        let of = |next: NextRun| GridRun { beside: next.beside, ..run(next.way, next.seed, 10.0) };
+        let mut made: Vec<GridRun> = Vec::new();
         let mut order = Vec::new();
-        while let Some((way, seed)) = next(&made) {
-            order.push((way, seed));
-            made.push(run(way, seed, 10.0, 0.0));
+        while let Some(run) = next(&made) {
+            order.push(run);
+            made.push(of(run));
         }
-        let round = |seed| [(Lab, seed), (Farpace, seed), (Kernel, seed)];
+        let plain = |way, seed| NextRun { way, seed, beside: None };
+        let beside = |way, seed| NextRun { way: Lab, seed, beside: Some(way) };
+        let round = |seed| {
+            [
+                plain(Lab, seed),
+                plain(Farpace, seed),
+                beside(Farpace, seed),
+                plain(Kernel, seed),
+                beside(Kernel, seed),
+            ]
+        };
         assert_eq!(order, [1, 2, 3].map(round).concat());
         // Each beginning goes on to the same end.
         for n in 0..made.len() {
             assert_eq!(next(&made[..n]), order.get(n).copied());
         }
         assert_eq!(left(&RULES, &point(), &ways, &[]), [6, 10]);
-        assert_eq!(left(&RULES, &point(), &ways, &made[..3]), [4, 8]);
+        assert_eq!(left(&RULES, &point(), &ways, &made[..5]), [4, 8]);
         assert_eq!(left(&RULES, &point(), &ways, &made), [0, 0]);
         // What is missing of the lab comes first.
-        let real: Vec<GridRun> = made.iter().filter(|run| run.way != Lab).cloned().collect();
-        assert_eq!(next(&real), Some((Lab, 1)));
-        let last =
-            [real, made.iter().filter(|run| run.way == Lab && run.seed < 3).cloned().collect()].concat();
-        assert_eq!(next(&last), Some((Lab, 3)));
-        // What is late is made again with another seed, beside a run of the lab with that seed.
-        let mut late = made.clone();
-        late[1].latest_us = 1e6;
-        assert_eq!(next(&late), Some((Lab, 4)));
-        late.push(run(Lab, 4, 10.0, 0.0));
-        assert_eq!(next(&late), Some((Farpace, 4)));
+        let mut real: Vec<GridRun> = made.iter().filter(|run| run.way != Lab).cloned().collect();
+        assert_eq!(next(&real), Some(plain(Lab, 1)));
+        real.push(run(Lab, 1, 10.0));
+        assert_eq!(next(&real), Some(beside(Farpace, 1)));
+        // What is disturbed is made again with another seed, beside a run of the lab with that seed.
+        let mut disturbed = made.clone();
+        disturbed[1].stalls_us = None;
+        assert_eq!(next(&disturbed), Some(plain(Lab, 4)));
+        disturbed.push(run(Lab, 4, 10.0));
+        assert_eq!(next(&disturbed), Some(plain(Farpace, 4)));
         // What fails twice is left.
         let error = anyhow::anyhow!("no such congestion control");
         let failed = (1..=2).map(|seed| GridRun::failed(point().key(), Kernel, seed, &error));

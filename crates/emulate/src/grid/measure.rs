@@ -1,7 +1,7 @@
 //! Makes the runs of a grid.
 
 use super::journal::GridJournal;
-use super::judge::{GridRules, left, next_run};
+use super::judge::{GridRules, NextRun, left, next_run};
 use super::point::GridPoint;
 use super::record::GridRun;
 use crate::compare::{Backend, Plan, run_by};
@@ -41,7 +41,7 @@ pub struct GridProgress {
     pub runs: usize,
     /// What is run now.
     pub now: String,
-    /// Seconds that it still takes: at least, and at most if no run is late.
+    /// Seconds that it still takes: at least, and at most if no run is disturbed.
     pub left_s: [f64; 2],
 }
 
@@ -134,20 +134,25 @@ pub fn measure(plan: &GridPlan, journal: &mut GridJournal, observer: &mut dyn Gr
             plan.wait,
             &point.key(),
         )?;
-        while let Some((way, seed)) =
+        while let Some(NextRun { way, seed, beside }) =
             next_run(&plan.rules, point, &plan.ways, &of_point(point, journal.runs()))
         {
             let extra = (clock.elapsed().as_secs_f64() - lasted).max(0.0) / f64::from(runs.max(1));
             let now = format!("{}: {}, seed {seed}", point.key(), way.name());
             observer.progress(&plan.progress(journal.runs(), extra, now));
-            let scenario = points_plan.scenario(seed.saturating_sub(points_plan.base().seed));
+            let mut scenario = points_plan.scenario(seed.saturating_sub(points_plan.base().seed));
+            if let Some(beside) = beside {
+                let same = |run: &&GridRun| run.point == point.key() && run.way == beside && run.seed == seed;
+                let stalls = journal.runs().iter().find(same).and_then(GridRun::stalls).unwrap_or_default();
+                scenario.hosts.values_mut().for_each(|host| host.stalls.clone_from(&stalls));
+            }
             let made = run_by(&points_plan, &scenario, way, &mut RecordFollower::default());
             if interrupt::asked() {
                 return Ok(false);
             }
             let run = match made {
-                Ok(run) => GridRun { seed, ..GridRun::of(point.key(), &run, load()) },
-                Err(error) => GridRun::failed(point.key(), way, seed, &error),
+                Ok(run) => GridRun { seed, beside, ..GridRun::of(point.key(), &run, load()) },
+                Err(error) => GridRun { beside, ..GridRun::failed(point.key(), way, seed, &error) },
             };
             journal.add(run)?;
             if way != Backend::Lab {
@@ -187,14 +192,18 @@ mod tests {
             let progress = plan.progress(runs, 1.0, String::new());
             (progress.finished, progress.runs, progress.left_s)
         };
-        let run = |way, seed| {
+        let run = |way, seed, beside| {
             let run = BackendRun { seed, goodput_mbit_s: 4.0, ..BackendRun::of(way, Vec::new(), 0) };
-            GridRun::of(points[0].key(), &run, 0.0)
+            let stalls_us = (way != Backend::Lab).then(Vec::new);
+            GridRun { stalls_us, beside, ..GridRun::of(points[0].key(), &run, 0.0) }
         };
         assert_eq!(at(&[]), (0, 0, [44.0, 88.0]));
-        let runs: Vec<GridRun> =
-            (1..=2).flat_map(|seed| [run(Backend::Lab, seed), run(Backend::Kernel, seed)]).collect();
-        assert_eq!(at(&runs[..2]), (0, 1, [33.0, 77.0]));
+        let kernel = Backend::Kernel;
+        let of_seed = |seed| {
+            [run(Backend::Lab, seed, None), run(kernel, seed, None), run(Backend::Lab, seed, Some(kernel))]
+        };
+        let runs: Vec<GridRun> = (1..=2).flat_map(of_seed).collect();
+        assert_eq!(at(&runs[..3]), (0, 1, [33.0, 77.0]));
         assert_eq!(at(&runs), (1, 2, [22.0, 44.0]));
         let text =
             GridProgress { left_s: [90.0, 9_000.0], ..plan.progress(&runs, 1.0, "x".to_owned()) }.text();
