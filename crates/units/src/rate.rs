@@ -108,6 +108,10 @@ impl Serialiser {
             self.rate = rate;
         }
     }
+    /// The link is busy until then, whatever it has sent.
+    pub const fn stay_busy_until(&mut self, at: Instant) {
+        (self.busy_until, self.remainder) = (at, 0);
+    }
     /// When the link becomes free.
     pub const fn busy_until(&self) -> Instant {
         self.busy_until

@@ -4,6 +4,7 @@
 //!
 //! Every segment still leaves on its own, unless the device cuts bursts itself.
 
+use super::linux_pacing::SINGLE_SEGMENT_RATE;
 use super::linux_queue::{Bursts, Head, Queue};
 use super::transmit::{Blocked, Transmit, expect};
 use super::{Connection, ConnectionState};
@@ -11,7 +12,7 @@ use crate::recovery::{Grant, Pushed};
 use crate::rto::RttSample;
 use crate::segment::{OutgoingSegment, Segment};
 use farpace_events::Cause;
-use farpace_units::{Instant, Packets, Rate, Seq, Span};
+use farpace_units::{ByteCount, Instant, Packets, Rate, Seq, Span};
 use farpace_wire::tcp::{SackBlocks, TcpFlags};
 
 /// Payload of the largest burst: an IP packet of 64 KiB less the room that the kernel leaves for headers.
@@ -135,14 +136,22 @@ impl Connection {
 
     /// Segments of one burst.
     pub(super) fn burst(&self) -> u64 {
-        let mut bytes = self.linux.pace >> PACE_SHIFT;
+        // Where the congestion control paces, `sk_pacing_rate` is its own.
+        let paced = self.pacer.rate().map(|rate| rate.bits_per_sec() / 8);
+        let mut bytes = paced.unwrap_or(self.linux.pace) >> PACE_SHIFT;
         if let Some(rtt) = self.flight.min_rtt.get() {
             let shift = rtt.as_micros() >> RTT_SHIFT;
             if shift < 32 {
                 bytes = bytes.saturating_add(MAX_BURST >> shift);
             }
         }
-        (bytes.min(MAX_BURST) / u64::from(self.snd.mss.max(1))).max(MIN_BURST)
+        let slow = self.flight.cc.pacing().is_some_and(|rate| rate < SINGLE_SEGMENT_RATE);
+        (bytes.min(MAX_BURST) / u64::from(self.snd.mss.max(1))).max(if slow { 1 } else { MIN_BURST })
+    }
+
+    /// Bytes that are sent again at one instant where segments are paced, at most.
+    pub(super) fn linux_quantum(&self) -> ByteCount {
+        ByteCount::new(self.burst() * u64::from(self.snd.mss))
     }
 
     /// What is written at once is kept in pieces of this size: multiples of a segment, at most half of the
@@ -334,10 +343,10 @@ impl Connection {
                     limit = self.split_point(quota, unsent, len, window, last, free);
                 }
             }
-            if !self.may_leave(now, first as u32) {
+            if !self.burst_may_leave(now) {
                 return Transmit::Blocked(Blocked::Pacing);
             }
-            let limit = if self.pacer.paces() { mss } else { limit }.min(len);
+            let limit = limit.min(len);
             let limit = match self.queue_takes_of(now, limit, self.linux.mss) {
                 0 if limit > 0 => return Transmit::Blocked(Blocked::TransmitQueue),
                 taken => taken,

@@ -16,6 +16,7 @@ mod flight;
 mod handshake;
 mod keep_alive;
 mod linux;
+mod linux_pacing;
 mod linux_queue;
 mod linux_receive;
 mod log;

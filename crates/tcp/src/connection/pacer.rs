@@ -1,6 +1,7 @@
 //! Pacing: segments leave at a rate, a small quantum at a time, instead of as a burst when the window opens.
 //! And, because it is about the same empty line: when a sender has run out of data.
 
+use super::linux_pacing::LinuxPacing;
 use super::{Blocked, Connection, Transmit};
 use crate::cc::{CongestionControl, SHORT_RTT, StartPace};
 use crate::config::Pacing;
@@ -38,8 +39,10 @@ pub(super) struct ConnectionPacer {
     line: Option<Serialiser>,
     /// The user's own limit.
     cap: Option<Rate>,
-    /// Sent since the line was last free.
-    burst: ByteCount,
+    /// Bytes sent since the line was last free.
+    burst: u32,
+    /// Profile `linux` paces in its own way.
+    linux: Option<Box<LinuxPacing>>,
     deadline: Option<Instant>,
     /// Congestion control wants to know when the sender has run out of data.
     rates: bool,
@@ -52,7 +55,8 @@ impl ConnectionPacer {
         ConnectionPacer {
             line: None,
             cap: None,
-            burst: ByteCount::ZERO,
+            burst: 0,
+            linux: None,
             deadline: None,
             rates: cc.wants_rates(),
             empty_since: None,
@@ -98,7 +102,10 @@ impl ConnectionPacer {
 
     fn set_rate(&mut self, rate: Option<Rate>) {
         let rate = rate.into_iter().chain(self.cap).min();
-        self.deadline = None;
+        // What Linux has found lost waits for this timer. Others look at all that may leave in each pass.
+        if self.linux.is_none() || rate.is_none() {
+            self.deadline = None;
+        }
         match (&mut self.line, rate) {
             (Some(line), Some(rate)) => line.set_rate(rate),
             (line, rate) => *line = rate.map(Serialiser::new),
@@ -116,23 +123,39 @@ impl ConnectionPacer {
             return false;
         }
         if line.busy_until() <= now {
-            self.burst = ByteCount::ZERO;
+            self.burst = 0;
             return true;
         }
         let least = ByteCount::new(MIN_QUANTUM_SEGMENTS * u64::from(mss));
         let quantum = line.rate().bytes_in(QUANTUM_TIME).min(MAX_QUANTUM).max(least);
-        let fits = self.burst + ByteCount::new(u64::from(len)) <= quantum;
+        let fits = ByteCount::new(u64::from(self.burst) + u64::from(len)) <= quantum;
         if !fits {
             self.deadline = Some(line.busy_until());
         }
         fits
     }
 
+    /// As Linux: `len` bytes begin a burst, or belong to one of at most `most` bytes. The timer stays as it
+    /// was set.
+    fn may_send_in_burst(&mut self, now: Instant, len: u32, most: ByteCount) -> bool {
+        let (Some(line), Some(linux)) = (&self.line, &mut self.linux) else { return true };
+        let len = ByteCount::new(u64::from(len));
+        let may = linux.begins(now, line) || (!len.is_zero() && linux.continues(now, len, most));
+        if !may {
+            self.deadline.get_or_insert(line.busy_until());
+        }
+        may
+    }
+
     pub fn on_sent(&mut self, now: Instant, len: u32) {
-        if let Some(line) = &mut self.line {
-            let len = ByteCount::new(u64::from(len));
-            line.send(now, len);
-            self.burst += len;
+        let len = ByteCount::new(u64::from(len));
+        match (&mut self.line, &mut self.linux) {
+            (Some(line), Some(linux)) => linux.on_sent(len, line),
+            (Some(line), None) => {
+                line.send(now, len);
+                self.burst = self.burst.saturating_add(len.get() as u32);
+            }
+            (None, _) => {}
         }
     }
 
@@ -162,6 +185,9 @@ impl Connection {
             rate => rate,
         };
         if rate.is_some() || self.pacer.line.is_some() || self.pacer.cap.is_some() {
+            if self.config.is_linux() && self.pacer.linux.is_none() {
+                self.pacer.linux = Some(Box::new(LinuxPacing::after(self.data_segments_sent())));
+            }
             self.pacer.set_rate(rate.map(|r| r.max(self.slowest_rate())));
         }
     }
@@ -213,7 +239,14 @@ impl Connection {
 
     /// A segment of this length may leave now; if not, the deadline is set.
     pub(super) fn may_leave(&mut self, now: Instant, len: u32) -> bool {
-        self.pacer.may_send(now, len, self.snd.mss)
+        match self.config.is_linux() {
+            true => self.pacer.may_send_in_burst(now, len, self.linux_quantum()),
+            false => self.pacer.may_send(now, len, self.snd.mss),
+        }
+    }
+    /// In profile `linux`: a burst may leave now; if not, the deadline is set.
+    pub(super) fn burst_may_leave(&mut self, now: Instant) -> bool {
+        self.pacer.may_send_in_burst(now, 0, ByteCount::ZERO)
     }
 
     /// Everything that may leave has left. If data was what ended first, remember since when.

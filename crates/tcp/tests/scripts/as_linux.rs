@@ -57,10 +57,8 @@ fn a_burst_is_cut_anew_when_it_is_sent_again() {
     );
 }
 
-/// Breaks: new data leaves at the pacing timer before what was found lost, and a recovery lasts for as long
-/// as there is new data (tcp_tsq_write).
-#[test]
-fn what_was_lost_goes_first_at_the_pacing_timer() {
+/// Ten segments leave at 10 ms, and the first three are lost. From 20 ms on a segment takes 10 ms.
+fn paced_loss() -> Script {
     let mut s = Script::connect(&Settings { sack: Some(true), ..today() });
     s.run(
         "0   > S 0 sackok
@@ -75,10 +73,34 @@ fn what_was_lost_goes_first_at_the_pacing_timer() {
         "20  ! rate 800000                    # 10 ms for a segment, two at once
          30         < . 1 ack 1 sack 3001-10001
          30  > . 1+1000 ack 1
-         30  > . 1001+1000 ack 1
-         50  > . 2001+1000 ack 1
+         30  > . 1001+1000 ack 1",
+    );
+    s
+}
+
+/// Breaks: new data leaves at the pacing timer before what was found lost, and a recovery lasts for as long
+/// as there is new data (tcp_tsq_write); or more leaves at one instant than a burst, or a burst that is late
+/// makes up for more than half of its time.
+#[test]
+fn what_was_lost_goes_first_at_the_pacing_timer() {
+    paced_loss().run(
+        "40  > . 2001+1000 ack 1              # half of the time since 10 is made up for
          50  > . 10001+1000 ack 1
-         70  > P. 11001+1000 ack 1",
+         50  > P. 11001+1000 ack 1",
+    );
+}
+
+/// Breaks: a program that writes while lost segments wait for the pacing timer stops that timer, and they wait
+/// for the retransmission timeout.
+#[test]
+fn a_write_leaves_the_pacing_timer_alone() {
+    paced_loss().run(
+        "35  ! write 1000
+         35  ! quiet
+         40  > . 2001+1000 ack 1
+         50  > . 10001+1000 ack 1
+         50  > . 11001+1000 ack 1
+         70  > P. 12001+1000 ack 1",
     );
 }
 
