@@ -143,7 +143,8 @@ pub fn truth(seen: &Seen<'_>) -> Truth {
             row.cause,
             Some(Why::CutFastRetransmit | Why::CutTimeout | Why::CutEcn | Why::CutTailLoss)
         ) {
-            let class = class_of(seen, last_cut, row.time, cut, base);
+            let timer = if row.cause == Some(Why::CutTimeout) { row.rto } else { Span::ZERO };
+            let class = class_of(seen, last_cut, row.time, cut, base, timer);
             before_cut = cut;
             cut = Some(class);
             last_cut = row.time;
@@ -199,10 +200,19 @@ fn has_room(row: &Record) -> bool {
     row.cwnd.get() > row.in_flight.get() + row.in_flight.get() / 3 + 2
 }
 
-/// Why the window was cut at `now`: by what was dropped since the last cut.
-fn class_of(seen: &Seen<'_>, since: Instant, now: Instant, cut: Option<Cause>, base: Span) -> Cause {
-    let from = if now.since(since) > base * 6 {
-        Instant::from_nanos(now.as_nanos().saturating_sub(base.as_nanos() * 6))
+/// Why the window was cut at `now`: by what was dropped since the last cut. What a timer repairs was dropped
+/// before it was set, and the least timer is far longer than some round trips.
+fn class_of(
+    seen: &Seen<'_>,
+    since: Instant,
+    now: Instant,
+    cut: Option<Cause>,
+    base: Span,
+    timer: Span,
+) -> Cause {
+    let longest = (base * 6).max(timer + base);
+    let from = if now.since(since) > longest {
+        Instant::from_nanos(now.as_nanos().saturating_sub(longest.as_nanos()))
     } else {
         since
     };
@@ -254,6 +264,15 @@ fn reason(seen: &Seen<'_>, drop: &Drop) -> Cause {
     }
 }
 
+/// When the segment that begins with `head` was last sent.
+fn last_sent(rows: &[Record], head: Seq) -> Instant {
+    let has = |r: &&Record| {
+        let end = r.seq + u32::try_from(r.len.get()).unwrap();
+        r.direction == RecordDirection::Sent && !r.len.is_zero() && r.seq.before_eq(head) && end.after(head)
+    };
+    rows.iter().rev().find(has).map_or(Instant::ZERO, |r| r.time)
+}
+
 /// How often the timer fired for the same segment.
 fn timers_in_vain(rows: &[Record], head: Seq) -> usize {
     rows.iter().filter(|r| r.cause == Some(Why::TimerRto) && r.snd_una == head).count()
@@ -272,21 +291,26 @@ fn limit(
     let has = |c: Cause| seen.case.causes.contains(&c);
     let (row, next) = (&rows[at], &rows[at + 1]);
     let span = next.time.since(row.time);
-    if has(Cause::DelayedAck) {
+    // A pause that a timer ends.
+    let timer = matches!(next.cause, Some(Why::TimerRto | Why::TimerTailLossProbe | Why::TailLossProbe))
+        || matches!(next.cause, Some(Why::TimeoutRetransmit | Why::AenProbe));
+    // What a timer repairs does not wait for an ACK that the receiver delays.
+    let dropped_in = |d: &Drop| d.time + base >= row.time && d.time <= next.time;
+    if has(Cause::DelayedAck) && !(timer && seen.drops.iter().any(dropped_in)) {
         return if span > base + Span::from_millis(20) {
             Cause::DelayedAck
         } else {
             cut.unwrap_or(Cause::SendBuffer)
         };
     }
-    // A pause that a timer ends.
-    let timer = matches!(next.cause, Some(Why::TimerRto | Why::TimerTailLossProbe | Why::TailLossProbe))
-        || matches!(next.cause, Some(Why::TimeoutRetransmit | Why::AenProbe));
     if timer && span > base / 2 && row.snd_una != row.snd_nxt {
         let head = row.snd_una;
+        // A drop before that was repaired by a copy.
+        let newest = last_sent(&rows[..=at], head);
         let dropped = seen.drops.iter().rev().find(|d| {
             d.data
                 && d.time <= row.time + base
+                && d.time >= newest
                 && Seq::new(d.seq).before_eq(head)
                 && Seq::new(d.seq.wrapping_add(d.len)).after(head)
         });
