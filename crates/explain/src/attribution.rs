@@ -84,6 +84,8 @@ pub(crate) fn attribute(view: &View<'_>) -> Attribution {
         }
     }
     time.pattern.main = main_class(view, &time.classes);
+    stall_cause::spread_outages(view, &mut time);
+    time.pattern.main = main_class(view, &time.classes);
     time.steady = is_steady(view);
     time.labels = labels(view, &time);
     connect(view, &mut time);

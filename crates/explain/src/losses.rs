@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 pub struct Pattern {
     /// Episodes without those that were spurious.
     pub episodes: usize,
-    /// Of these, repaired without a timeout.
+    /// Of these, repaired without a timeout or a silence before it.
     pub fast: usize,
     /// Losses happen all over the transfer, not once or twice.
     pub pervasive: bool,
@@ -96,6 +96,16 @@ impl Pattern {
         {
             real.retain(|e| !falls_in(view, &hole, e));
         }
+        // Neither does what an outage takes.
+        let (told, usual_run) = runs_told(view, &real);
+        let outages = outages(view, &Pattern { fast: told, usual_run, ..Pattern::default() });
+        let mut all = view.episodes.iter().zip(&outages);
+        let mut remains =
+            |e: &&Episode| all.find(|(o, _)| std::ptr::eq(*o, *e)).is_some_and(|(_, out)| !*out);
+        let rest: Vec<&Episode> = real.iter().copied().filter(|e| remains(e)).collect();
+        if !rest.is_empty() {
+            real = rest;
+        }
         if real.is_empty() {
             return Pattern::default();
         }
@@ -119,8 +129,7 @@ impl Pattern {
         if begins {
             real.drain(..first);
         }
-        let fast: Vec<f64> = real.iter().filter(|e| e.timeouts == 0).map(|e| f64::from(e.run)).collect();
-        let usual_run = if fast.len() >= MIN_RUNS { median(fast) } else { 0.0 };
+        let (fast, usual_run) = runs_told(view, &real);
         let losses: f64 = real.iter().map(|e| f64::from(e.losses)).sum();
         let runs: f64 = real.iter().map(|e| f64::from(e.runs)).sum();
         let weighted = real.iter().map(|e| f64::from(e.losses) * f64::from(e.losses)).sum::<f64>() / losses;
@@ -150,10 +159,18 @@ impl Pattern {
             late_by_chance: late_by_chance(view, &real),
             queue: real.iter().map(|e| e.queued).max().unwrap_or_default(),
             queued,
-            fast: real.iter().filter(|e| e.timeouts == 0).count(),
+            fast,
             main: None,
         }
     }
+}
+
+/// Episodes that ACKs told of, and the length of runs that half of them do not exceed; 0 if there are few.
+/// Losses that a silence follows may be those of an outage.
+fn runs_told(view: &View<'_>, episodes: &[&Episode]) -> (usize, f64) {
+    let told = episodes.iter().filter(|e| e.timeouts == 0 && !is_silent(view, e));
+    let runs: Vec<f64> = told.map(|e| f64::from(e.run)).collect();
+    (runs.len(), if runs.len() >= MIN_RUNS { median(runs) } else { 0.0 })
 }
 
 /// The mean position of segments in bursts.
@@ -410,11 +427,11 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
     let old = crawls(view);
     let hole = black_hole(view);
     let bits = long_frames_only(view);
-    // Until the path passed something again.
-    let mut out: Option<Instant> = None;
+    let outages = outages(view, pattern);
     view.episodes
         .iter()
-        .map(|e| {
+        .zip(outages)
+        .map(|(e, out)| {
             if e.spurious {
                 return spurious(view, e);
             }
@@ -429,13 +446,7 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             {
                 return Cause::Policer;
             }
-            // Probes that leave in an outage are lost in it.
-            let overflow = is_overflow(view, e);
-            if out.is_some_and(|until| e.start <= until)
-                || is_outage(view, e) && !overflow && !is_usual_run(pattern, f64::from(e.run))
-                || is_out_both_ways(view, e)
-            {
-                out = out.max(Some(e.resent));
+            if out {
                 return Cause::Outage;
             }
             if is_queued(view, e) {
@@ -447,6 +458,30 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             unqueued(view, e, pattern, bits)
         })
         .collect()
+}
+
+/// Which episodes are those of outages.
+fn outages(view: &View<'_>, pattern: &Pattern) -> Vec<bool> {
+    let old = crawls(view);
+    let hole = black_hole(view);
+    // Until the path passed something again.
+    let mut out: Option<Instant> = None;
+    let in_outage = |e: &Episode| {
+        let hidden = hole.as_ref().is_some_and(|hole| falls_in(view, hole, e));
+        if e.spurious || hidden || old && e.timeouts > 0 {
+            return false;
+        }
+        let overflow = is_overflow(view, e);
+        // Probes that leave in an outage are lost in it.
+        let taken = out.is_some_and(|until| e.start <= until)
+            || is_outage(view, e) && !overflow && !is_usual_run(pattern, f64::from(e.run))
+            || is_out_both_ways(view, e);
+        if taken {
+            out = out.max(Some(e.resent));
+        }
+        taken
+    };
+    view.episodes.iter().map(in_outage).collect()
 }
 
 /// A queue that is long at other times was empty: it cannot have dropped, nor has one that is managed.

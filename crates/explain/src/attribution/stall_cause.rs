@@ -156,15 +156,19 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     let is_long = |s: &&Stall| s.wait == Wait::Timer && s.duration() > max_pause(view, s) * LONG_SILENCE / 2;
     let seldom = || half.stalls.kept().iter().filter(is_long).count() <= MAX_OUTAGES;
     let lasts = last.end.since(first.start) > max_pause(view, first) * LONG_SILENCE && seldom();
+    let lasts = lasts && !is_backed_off(view, group);
     let passes_nothing = first.sacked == 0 && whole && long && !burst || lasts || group.len() >= MANY_TIMERS;
-    if passes_nothing && unheard && !group.iter().all(|s| s.spurious) {
+    // Where only needless copies were sent the path may have paused, unless others were lost meanwhile.
+    let out = lost.iter().any(|i| class(i) == Cause::Outage);
+    let needless = group.iter().all(|s| s.spurious && s.unseen <= 1) && !out;
+    if passes_nothing && unheard && !needless {
         return Cause::Outage;
     }
     // Where losses come in bursts, timers that fire again and again are part of it.
     if time.pattern.fast >= 4 && time.pattern.main == Some(Cause::BurstLoss) {
         return Cause::BurstLoss;
     }
-    if lost.iter().any(|i| class(i) == Cause::Outage) {
+    if out {
         return Cause::Outage;
     }
     if losses::crawls(view) && !(unheard && group.len() >= MANY_TIMERS) {
@@ -205,6 +209,50 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
         None if last.tail => Cause::TailLoss,
         None => time.pattern.main.unwrap_or(Cause::SpuriousTimeout),
     }
+}
+
+/// One timer ended the silence, and it was as long because others had fired, or ACKs had come late, before it
+/// (RFC 6298, section 5.5). What was sent behind the loss had arrived.
+fn is_backed_off(view: &View<'_>, group: &[Stall]) -> bool {
+    let [only] = group else { return false };
+    let kept = view.half.stalls.kept();
+    let before = kept.iter().filter(|s| s.end <= only.start && matches!(s.wait, Wait::Timer | Wait::Ack));
+    let waited = before.fold(Span::ZERO, |sum, s| sum + s.duration());
+    let arrived = !only.upstream && only.sacked * 2 >= only.outstanding;
+    arrived && waited * MAX_BACKED_OFF >= only.duration()
+}
+
+/// A timer is no longer than so many times what was waited for before.
+const MAX_BACKED_OFF: u64 = 4;
+
+/// What was sent last before an outage, and copies that were sent in it, were lost in it, however short their
+/// run is.
+pub(super) fn spread_outages(view: &View<'_>, time: &mut Attribution) {
+    let kept = view.half.stalls.kept();
+    let mut classes = time.classes.clone();
+    for group in groups(kept) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        if timeouts(view, time, group) != Cause::Outage {
+            continue;
+        }
+        let inside = |e: &Episode| e.end >= first.start && e.start <= last.end && e.resent >= first.end;
+        for (e, class) in view.episodes.iter().zip(&mut classes) {
+            if !e.spurious && inside(e) && OF_OUTAGES.contains(class) {
+                *class = Cause::Outage;
+            }
+        }
+    }
+    time.classes = classes;
+}
+
+/// What losses in an outage look like by themselves.
+const OF_OUTAGES: [Cause; 4] = [Cause::RandomLoss, Cause::BurstLoss, Cause::SmallQueue, Cause::TailLoss];
+
+/// Timeouts that follow each other, and nothing is heard between.
+fn groups(kept: &[Stall]) -> impl Iterator<Item = &[Stall]> {
+    let joined =
+        |a: &Stall, b: &Stall| a.wait == Wait::Timer && b.wait == Wait::Timer && b.start <= a.end && !b.heard;
+    kept.chunk_by(joined).filter(|group| group[0].wait == Wait::Timer)
 }
 
 /// Behind the sender: SACKs told of several holes of a loss, of which only a part was filled in time. What

@@ -192,3 +192,22 @@ fn single_losses_beside_bursts_are_chance() {
     assert_eq!(verdict.dominant, Cause::RandomLoss);
     assert!(verdict.time_of(Cause::BurstLoss) * 4 > verdict.time_of(Cause::RandomLoss));
 }
+
+/// Breaks: an outage passes for a burst where its run is one of few, or follows copies that ACKs told of, or
+/// where the first copy behind it was needless because the ACKs of its segment were lost in it.
+#[test]
+fn an_outage_is_told_by_its_silence() {
+    for (seed, place) in [(862572, 0), (862872, 0), (863111, 0), (861032, 2), (862059, 2), (862791, 2)] {
+        let verdict = &judge(seed).unwrap().verdicts[place];
+        assert_eq!(verdict.dominant, Cause::Outage, "seed {seed}, seen from {}", PLACES[place]);
+    }
+}
+
+/// Breaks: the long run that an outage takes makes bursts of the losses by chance beside it.
+#[test]
+fn an_outage_tells_nothing_of_other_losses() {
+    for seed in [861252, 863550, 863610] {
+        let verdict = &judge(seed).unwrap().verdicts[0];
+        assert_eq!(verdict.dominant, Cause::RandomLoss, "seed {seed}");
+    }
+}
