@@ -452,7 +452,9 @@ pub(crate) fn classify(view: &View<'_>, policing: Option<&Policing>, pattern: &P
             if is_queued(view, e) {
                 return Cause::Congestion;
             }
-            if e.tail && !pattern.pervasive && e.runs == 1 {
+            // Of others ACKs told, as of losses that are no tails.
+            let timed = e.upstream || e.timeouts + e.probes > 0;
+            if e.tail && timed && !pattern.pervasive && e.runs == 1 {
                 return Cause::TailLoss;
             }
             unqueued(view, e, pattern, bits)

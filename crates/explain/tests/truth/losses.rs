@@ -211,3 +211,12 @@ fn an_outage_tells_nothing_of_other_losses() {
         assert_eq!(verdict.dominant, Cause::RandomLoss, "seed {seed}");
     }
 }
+
+/// Breaks: the end of a flight that a short queue dropped, and of which ACKs told, is a lost tail.
+#[test]
+fn an_end_of_a_flight_that_acks_tell_of_is_no_lost_tail() {
+    for seed in [860033, 861053, 863193, 866713] {
+        let verdict = &judge(seed).unwrap().verdicts[0];
+        assert_eq!(verdict.dominant, Cause::SmallQueue, "seed {seed}");
+    }
+}
