@@ -231,7 +231,10 @@ fn all_windows(view: &View<'_>) -> Cause {
     let unread = half.counts.unread_bytes as f64 > MIN_UNREAD * half.acknowledged() as f64;
     let pressed = || view.stretches.iter().filter(|s| s.slice.waited(Wait::Window) > Span::ZERO);
     let held = pressed().filter(|s| is_late(view, s) && is_acked_at_once(s)).count();
-    if unread
+    // A window that is as large as ever, to a segment, has room for all that was read: what an ACK leaves out
+    // the next one adds.
+    let whole = low >= WHOLE_WINDOW || (1.0 - low) * largest <= f64::from(view.mss);
+    if unread && !whole
         || held * 2 > pressed().count()
         || low < 0.5 && usual < 0.7
         || half.counts.zero_windows > 2 && view.waited(Wait::ZeroWindow) * 4 > view.waited(Wait::Window)

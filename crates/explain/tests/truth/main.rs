@@ -379,6 +379,17 @@ fn a_small_window_bounds_while_its_program_reads() {
     }
 }
 
+/// Breaks: a receiver that reads at once, but a segment later than it acknowledges, is slow, although its
+/// window stays as large as ever.
+#[test]
+fn a_window_that_stays_whole_has_been_read() {
+    for seed in [862323, 862723, 864383, 865163, 865363, 865603] {
+        for (place, verdict) in PLACES.iter().zip(&judge(seed).unwrap().verdicts) {
+            assert_eq!(verdict.dominant, Cause::ReceiveWindow, "seed {seed}, seen from {place}");
+        }
+    }
+}
+
 /// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send
 /// buffer.
 #[test]
