@@ -4,7 +4,7 @@ use super::{Attribution, all_windows, label_at, zero_window};
 use crate::cause::Cause;
 use crate::flow::{Stall, Wait};
 use crate::losses;
-use crate::view::{Episode, View};
+use crate::view::{Episode, Vantage, View};
 use farpace_units::Span;
 
 /// Gives each stall that is kept its cause.
@@ -25,23 +25,21 @@ pub(super) fn stalls(view: &View<'_>, time: &mut Attribution) {
         let cause = timeouts(view, time, &kept[from..to]);
         causes.resize(to, cause);
     }
-    spread_pauses(kept, &mut causes);
+    spread_pauses(kept, &mut causes, view.vantage);
     time.stalls = causes;
 }
 
 /// Behind a path that pauses, also what the sender sends between needless timeouts looks like a pause of its
-/// program.
-fn spread_pauses(kept: &[Stall], causes: &mut [Cause]) {
+/// program. One on either side is a part of the pause; a program that pauses at a period has many.
+fn spread_pauses(kept: &[Stall], causes: &mut [Cause], vantage: Vantage) {
     let joined = |a: usize, b: usize| kept[b].start.since(kept[a].end) <= kept[b].round;
-    let idle = |at: usize| kept[at].wait == Wait::Program;
-    for at in 1..causes.len() {
-        if causes[at - 1] == Cause::SpuriousTimeout && idle(at) && joined(at - 1, at) {
+    // At the sender nothing is heard while the path pauses.
+    let idle = |at: usize| kept[at].wait == Wait::Program && !(kept[at].heard && vantage == Vantage::Sender);
+    let paused: Vec<bool> = causes.iter().map(|cause| *cause == Cause::SpuriousTimeout).collect();
+    for at in (0..causes.len()).filter(|at| idle(*at)) {
+        let before = at.checked_sub(1).is_some_and(|before| paused[before] && joined(before, at));
+        if before || paused.get(at + 1).is_some_and(|paused| *paused && joined(at, at + 1)) {
             causes[at] = Cause::SpuriousTimeout;
-        }
-    }
-    for at in (1..causes.len()).rev() {
-        if causes[at] == Cause::SpuriousTimeout && idle(at - 1) && joined(at - 1, at) {
-            causes[at - 1] = Cause::SpuriousTimeout;
         }
     }
 }
@@ -294,7 +292,7 @@ mod tests {
     use farpace_units::Instant;
 
     /// Breaks: what a sender sends between needless timeouts makes the rest of the pause its program's, or a
-    /// pause of the program long before becomes one of the path.
+    /// pause of the program long before, or in the period before, becomes one of the path.
     #[test]
     fn idle_times_beside_needless_timeouts_belong_to_the_pause() {
         use Cause::{SenderApplication, SpuriousTimeout};
@@ -304,17 +302,23 @@ mod tests {
             (stall.round, stall.wait) = (Span::from_nanos(10), wait);
             stall
         };
-        let kept = [
+        let mut kept = [
             at(0, 100, Wait::Program),
+            at(200, 295, Wait::Program),
             at(300, 400, Wait::Program),
             at(400, 500, Wait::Timer),
             at(505, 600, Wait::Program),
             at(605, 700, Wait::Ack),
         ];
-        let mut causes = [SenderApplication; 5];
-        causes[2] = SpuriousTimeout;
-        spread_pauses(&kept, &mut causes);
-        let path = SpuriousTimeout;
-        assert_eq!(causes, [SenderApplication, path, path, path, SenderApplication]);
+        let timer_alone = |at: usize| if at == 3 { SpuriousTimeout } else { SenderApplication };
+        let mut causes: [Cause; 6] = std::array::from_fn(timer_alone);
+        spread_pauses(&kept, &mut causes, Vantage::Receiver);
+        let (program, path) = (SenderApplication, SpuriousTimeout);
+        assert_eq!(causes, [program, program, path, path, path, program]);
+        // The sender hears nothing while the path pauses.
+        kept[2].heard = true;
+        causes = std::array::from_fn(timer_alone);
+        spread_pauses(&kept, &mut causes, Vantage::Sender);
+        assert_eq!(causes, [program, program, program, path, path, program]);
     }
 }

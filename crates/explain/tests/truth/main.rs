@@ -390,6 +390,15 @@ fn a_window_that_stays_whole_has_been_read() {
     }
 }
 
+/// Breaks: all pauses of a program that writes at a period are pauses of the path because it paused in one of
+/// them.
+#[test]
+fn a_pause_of_the_path_does_not_spread_over_periods() {
+    for seed in [864761, 865657] {
+        assert_eq!(judge(seed).unwrap().verdicts[0].dominant, Cause::SenderApplication, "seed {seed}");
+    }
+}
+
 /// Breaks: a congestion window that grows slowly, as after a start that ended early, passes for a send
 /// buffer.
 #[test]
