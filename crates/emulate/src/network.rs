@@ -66,11 +66,10 @@ impl RealtimeNetwork {
             let elements = world.ids().map(|id| world.name(id).to_owned()).collect();
             watch.capture(captures, elements)?;
             for boundary in boundaries.ports() {
-                let device = names.iter().find(|(host, _)| *host == boundary.host).map(|(_, device)| device);
                 let end = (boundary.port, farpace_path::Port(0));
-                if let (Some(device), Some(peer)) = (device, world.peer(end)) {
+                if let (Some(name), Some(peer)) = (capture_name(&names, &boundary.host), world.peer(end)) {
                     let wires = [world.observe(end)?, world.observe(peer)?];
-                    watch.capture_at(captures, device, &wires)?;
+                    watch.capture_at(captures, name, &wires)?;
                 }
             }
         }
@@ -149,6 +148,14 @@ impl RealtimeNetwork {
     }
 }
 
+/// What the capture at a host is called: as its device, or as the host where devices in several namespaces
+/// have one name. `names`: hosts and their devices.
+fn capture_name<'a>(names: &'a [(String, String)], host: &str) -> Option<&'a str> {
+    let (host, device) = names.iter().find(|(of, _)| of == host)?;
+    let alone = names.iter().filter(|(_, other)| other == device).count() == 1;
+    Some(if alone { device } else { host })
+}
+
 /// Looks on while a network runs.
 struct NetworkWatch<'a, E> {
     boundaries: &'a BoundaryNetwork,
@@ -177,5 +184,23 @@ impl<E: FnMut() -> bool> DriveObserver for NetworkWatch<'_, E> {
         ));
         lines.push(lateness_line(driver));
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks: the captures of two hosts are written into one file, which no program can read.
+    #[test]
+    fn every_host_has_a_capture_of_its_own() {
+        let names = |devices: [&str; 2]| {
+            let names =
+                ["a", "b"].iter().zip(devices).map(|(host, device)| (host.to_string(), device.to_owned()));
+            let names: Vec<_> = names.collect();
+            ["a", "b", "c"].map(|host| capture_name(&names, host).map(str::to_owned))
+        };
+        assert_eq!(names(["eth1", "eth2"]), [Some("eth1".to_owned()), Some("eth2".to_owned()), None]);
+        assert_eq!(names(["far0", "far0"]), [Some("a".to_owned()), Some("b".to_owned()), None]);
     }
 }

@@ -46,6 +46,32 @@ fn a_lab_goes_up_works_and_leaves_nothing() {
     assert_eq!(left(&name), Vec::<String>::new());
 }
 
+/// Breaks: captures at the hosts of a lab cannot be read, or lack packets: both went into one file.
+#[test]
+fn every_host_of_a_lab_has_its_capture() {
+    let _alone = alone();
+    if !has_rights() {
+        return;
+    }
+    let (name, directory) = (unique("pcap"), tempfile::tempdir().unwrap());
+    let captures = directory.path().to_str().unwrap();
+    let file = scenario("lossy.toml");
+    let set = "links.wan.forward.loss=0";
+    good(farpace(&["lab", "up", &file, "--name", &name, "--pcap", captures, "--set", set]));
+    let [a, b] = ["a", "b"].map(|host| Namespace::existing(&format!("far-{name}-{host}")));
+    transfer(&a, &b, Ipv4Addr::new(10, 0, 0, 2), 2_000_000);
+    good(farpace(&["lab", "down", &name]));
+    for host in ["a", "b"] {
+        let capture = directory.path().join(format!("{host}.pcapng"));
+        let told = good(farpace(&["explain", capture.to_str().unwrap(), "--json"]));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        // The lab may go down before the last ACKs.
+        let flow = &told["captures"][0]["flows"][0];
+        let sent = ["bytes", "unacknowledged_bytes"].map(|key| flow[key].as_u64().unwrap_or_default());
+        assert!(sent[0] + sent[1] >= 2_000_000, "{host}: {sent:?} of {told}");
+    }
+}
+
 /// Breaks: a lab whose process was killed stays for ever, or keeps its name.
 #[test]
 fn what_a_killed_lab_leaves_is_found_and_removed() {
