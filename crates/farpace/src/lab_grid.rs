@@ -19,9 +19,9 @@ use std::process::ExitCode;
 const AFTER_HELP: &str = "\
 Each point is a path with one bottleneck, run as by `farpace lab compare` with the same seeds in each way.
 Runs of a point are repeated until half of the 95 % interval of the goodput ratio is at most --interval. A run
-in real time is held against the lab with the same stalls: times of at least 50 us in which the machine did not
-run the network. A point at which stalls alone take more than half of the goodput is `machine too busy`. Needs
-root and iproute2. Runs are kept in runs.jsonl of --out.
+in real time is held against the lab with the same stalls: times of at least 50 us in which the machine did
+not run the network. A point at which stalls alone take more than half of the goodput is `machine too busy`.
+Needs root and iproute2. Runs are kept in runs.jsonl of --out.
 
 Examples:
   sudo farpace lab grid --quick --out out/quick

@@ -8,7 +8,9 @@ use farpace_host::{Host, LocalLink, Secret};
 use farpace_link::multi_nic::{MultiNic, NicSpec};
 use farpace_link::pacing::PacingConfig;
 use farpace_path::world::World;
-use farpace_path::{BoundaryPort, Port, Processor, ProcessorWork, Stall, StallDirection, TransmitQueue};
+use farpace_path::{
+    BoundaryPort, MachineStall, MachineStallDirection, Port, Processor, ProcessorWork, TransmitQueue,
+};
 use farpace_units::{Instant, RandomStream};
 use farpace_wire::{MacAddr, NicKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +87,8 @@ fn add_host(
     if !stalls.is_empty() {
         let refuse = |error| NetworkError::Stalls { host: name.to_owned(), error };
         let still = periods(stalls).map_err(refuse)?;
-        let stall = Stall::new(StallDirection::new(still.clone()), StallDirection::new(still));
+        let stall =
+            MachineStall::new(MachineStallDirection::new(still.clone()), MachineStallDirection::new(still));
         let id = world.add(&format!("{name}.stalls"), Box::new(stall))?;
         world.connect(bottom, (id, Port(0)))?;
         bottom = (id, Port(1));

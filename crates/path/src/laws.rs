@@ -37,9 +37,9 @@ fn same_twice<E: Element>(make: impl Fn() -> E, arrivals: &Arrivals) {
 }
 
 /// Every other period of this length.
-fn stalls(ns: u64) -> StallDirection {
+fn stalls(ns: u64) -> MachineStallDirection {
     let still = |n: u64| Instant::from_nanos(2 * n * (ns + 1))..Instant::from_nanos((2 * n + 1) * (ns + 1));
-    StallDirection::new(Periods::new((0..100).map(still).collect()).unwrap())
+    MachineStallDirection::new(Periods::new((0..100).map(still).collect()).unwrap())
 }
 
 /// One line for each element.
@@ -150,7 +150,7 @@ fn try_every_element(arrivals: &Arrivals, p: f64, ns: u64, limit: u32) {
         },
         arrivals,
     );
-    same_twice(|| Stall::new(stalls(ns), StallDirection::new(Periods::default())), arrivals);
+    same_twice(|| MachineStall::new(stalls(ns), MachineStallDirection::new(Periods::default())), arrivals);
     same_twice(
         || {
             let mut routes = Routes::default();
@@ -202,7 +202,7 @@ fn try_ordered_elements(arrivals: &Arrivals, ns: u64) {
     let interrupts =
         InterruptsDirection::new(InterruptsConfig { delay: span, frames: 7, jitter: span, gro: false });
     let mut interrupts = Harness::new(Interrupts::new(interrupts.clone(), interrupts));
-    let mut stall = Harness::new(Stall::new(stalls(ns), stalls(ns / 3)));
+    let mut stall = Harness::new(MachineStall::new(stalls(ns), stalls(ns / 3)));
     feed(&mut stall, arrivals);
     feed(&mut link, arrivals);
     feed(&mut delay, arrivals);

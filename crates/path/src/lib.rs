@@ -87,7 +87,7 @@ pub use queue_peak::{QueuePeak, QueueReading};
 pub use reorder::{Reorder, ReorderDirection};
 pub use router::{Router, RouterError, Routes};
 pub use schedule::{RateStep, Schedule, ScheduleError};
-pub use stall::{Stall, StallDirection};
+pub use stall::{MachineStall, MachineStallDirection};
 pub use switch::{Hub, Switch};
 pub use transmit_queue::TransmitQueue;
 pub use wait_meter::WaitMeter;

@@ -7,12 +7,12 @@ use farpace_wire::Packet;
 use std::collections::VecDeque;
 
 /// Stalls in each direction.
-pub type Stall = Duplex<StallDirection>;
+pub type MachineStall = Duplex<MachineStallDirection>;
 
-/// One direction of a [`Stall`]: packets that arrive in a stall wait for its end, and go on together then, in
-/// their order.
+/// One direction of a [`MachineStall`]: packets that arrive in a stall wait for its end, and go on together
+/// then, in their order.
 #[derive(Clone, Debug)]
-pub struct StallDirection {
+pub struct MachineStallDirection {
     stalls: Periods,
     waiting: VecDeque<Packet>,
     /// When those that wait go on.
@@ -20,10 +20,10 @@ pub struct StallDirection {
     held_back: u64,
 }
 
-impl StallDirection {
+impl MachineStallDirection {
     /// Still in each of these periods.
     pub const fn new(stalls: Periods) -> Self {
-        StallDirection { stalls, waiting: VecDeque::new(), due: None, held_back: 0 }
+        MachineStallDirection { stalls, waiting: VecDeque::new(), due: None, held_back: 0 }
     }
     /// Packets that had to wait, so far.
     pub const fn held_back(&self) -> u64 {
@@ -41,7 +41,7 @@ impl StallDirection {
     }
 }
 
-impl ElementDirection for StallDirection {
+impl ElementDirection for MachineStallDirection {
     const PASSIVE: bool = false;
     fn on_packet(&mut self, packet: Packet, out: Port, cx: &mut Cx<'_>) {
         self.release(out, cx);
@@ -79,8 +79,10 @@ mod tests {
     fn packets_wait_for_the_end_of_a_stall() {
         let at = Instant::from_nanos;
         let stalls = Periods::new(vec![at(10)..at(20), at(20)..at(25), at(30)..at(40)]).unwrap();
-        let mut harness =
-            Harness::new(Stall::new(StallDirection::new(stalls), StallDirection::new(Periods::default())));
+        let mut harness = Harness::new(MachineStall::new(
+            MachineStallDirection::new(stalls),
+            MachineStallDirection::new(Periods::default()),
+        ));
         for ns in [9, 10, 19, 20, 25, 29, 35, 40] {
             harness.packet(at(ns), Port(0), packet(ns as u16, 0));
             harness.packet(at(ns), Port(1), packet(ns as u16, 0));

@@ -161,7 +161,7 @@ fn compare(ratio: &Summary, limit: f64) -> GridVerdict {
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NextRun {
+pub struct NextGridRun {
     /// How.
     pub way: Backend,
     /// With this seed.
@@ -171,9 +171,14 @@ pub struct NextRun {
 }
 
 /// The run of a point that is to be made next; none if all ways are over. `runs` are those of the point.
-pub fn next_run(rules: &GridRules, point: &GridPoint, ways: &[Backend], runs: &[GridRun]) -> Option<NextRun> {
+pub fn next_run(
+    rules: &GridRules,
+    point: &GridPoint,
+    ways: &[Backend],
+    runs: &[GridRun],
+) -> Option<NextGridRun> {
     let made = |way| runs.iter().filter(move |run| run.way == way);
-    let lab = |seed, beside| NextRun { way: Backend::Lab, seed, beside };
+    let lab = |seed, beside| NextGridRun { way: Backend::Lab, seed, beside };
     // The lab's runs come after those whose stalls they have, and the kernel's outlive those beside them.
     let comparable = ways.iter().flat_map(|way| made(*way)).filter(|run| run.error.is_none());
     for run in comparable.filter(|run| !is_disturbed(run)) {
@@ -187,7 +192,7 @@ pub fn next_run(rules: &GridRules, point: &GridPoint, ways: &[Backend], runs: &[
     let way = *open.min_by_key(|way| made(**way).count())?;
     let seed = made(way).map(|run| run.seed).max().unwrap_or(0) + 1;
     let has_lab = of_lab(runs, None, seed).is_some();
-    Some(if has_lab { NextRun { way, seed, beside: None } } else { lab(seed, None) })
+    Some(if has_lab { NextGridRun { way, seed, beside: None } } else { lab(seed, None) })
 }
 
 /// Runs in real time that a point still takes: at least, and at most if none is disturbed.
@@ -320,15 +325,15 @@ mod tests {
         use Backend::{Farpace, Kernel, Lab};
         let ways = [Farpace, Kernel];
         let next = |runs: &[GridRun]| next_run(&RULES, &point(), &ways, runs);
-        let of = |next: NextRun| GridRun { beside: next.beside, ..run(next.way, next.seed, 10.0) };
+        let of = |next: NextGridRun| GridRun { beside: next.beside, ..run(next.way, next.seed, 10.0) };
         let mut made: Vec<GridRun> = Vec::new();
         let mut order = Vec::new();
         while let Some(run) = next(&made) {
             order.push(run);
             made.push(of(run));
         }
-        let plain = |way, seed| NextRun { way, seed, beside: None };
-        let beside = |way, seed| NextRun { way: Lab, seed, beside: Some(way) };
+        let plain = |way, seed| NextGridRun { way, seed, beside: None };
+        let beside = |way, seed| NextGridRun { way: Lab, seed, beside: Some(way) };
         let round = |seed| {
             [
                 plain(Lab, seed),

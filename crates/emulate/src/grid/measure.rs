@@ -1,7 +1,7 @@
 //! Makes the runs of a grid.
 
 use super::journal::GridJournal;
-use super::judge::{GridRules, NextRun, left, next_run};
+use super::judge::{GridRules, NextGridRun, left, next_run};
 use super::point::GridPoint;
 use super::record::GridRun;
 use crate::compare::{Backend, Plan, run_by};
@@ -134,7 +134,7 @@ pub fn measure(plan: &GridPlan, journal: &mut GridJournal, observer: &mut dyn Gr
             plan.wait,
             &point.key(),
         )?;
-        while let Some(NextRun { way, seed, beside }) =
+        while let Some(NextGridRun { way, seed, beside }) =
             next_run(&plan.rules, point, &plan.ways, &of_point(point, journal.runs()))
         {
             let extra = (clock.elapsed().as_secs_f64() - lasted).max(0.0) / f64::from(runs.max(1));

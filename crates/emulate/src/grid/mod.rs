@@ -15,7 +15,7 @@ mod record;
 mod show;
 
 pub use journal::{GridJournal, GridKept};
-pub use judge::{GridRules, GridTally, GridVerdict, MAX_STALL_COST, NextRun, left, next_run, tally};
+pub use judge::{GridRules, GridTally, GridVerdict, MAX_STALL_COST, NextGridRun, left, next_run, tally};
 pub use measure::{GridObserver, GridPlan, GridProgress, measure};
 pub use point::{GridPoint, GridQueue};
 pub use points::{FULL, QUICK, parse};

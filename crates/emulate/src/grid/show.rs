@@ -30,21 +30,23 @@ impl PointResult {
     fn tally(&self, way: Backend) -> Option<&GridTally> {
         self.tallies.iter().find(|(of, _)| *of == way).map(|(_, tally)| tally)
     }
-    /// A number of the runs of a way that count.
-    fn mean(&self, way: Backend, value: impl Fn(&GridRun) -> f64) -> f64 {
+    /// The runs of a way that count.
+    fn counted(&self, way: Backend) -> Vec<&GridRun> {
         let counts = |run: &&GridRun| run.way == way && run.error.is_none() && !is_disturbed(run);
-        Summary::of(self.runs.iter().filter(counts).map(value)).mean
+        self.runs.iter().filter(counts).collect()
     }
-    /// A number of the lab's runs: with the stalls of those of `beside` that count, or all without stalls.
-    fn mean_of_lab(&self, beside: Option<Backend>, value: impl Fn(&GridRun) -> f64) -> f64 {
-        let stalled = |run: &&GridRun| match beside {
-            None => run.way == Backend::Lab && run.beside.is_none(),
-            Some(way) => run.way == way && run.error.is_none() && !is_disturbed(run),
-        };
-        let seeds = self.runs.iter().filter(stalled).map(|run| run.seed);
-        let of_lab = seeds.filter_map(|seed| of_lab(&self.runs, beside, seed));
-        Summary::of(of_lab.filter(|run| run.error.is_none()).map(value)).mean
+    /// The lab's runs: with the stalls of those of `beside` that count, or all without stalls.
+    fn of_lab(&self, beside: Option<Backend>) -> Vec<&GridRun> {
+        let all = || self.runs.iter().filter(|run| run.way == Backend::Lab && run.beside.is_none()).collect();
+        let seeds = beside.map_or_else(all, |way| self.counted(way)).into_iter().map(|run| run.seed);
+        let found = seeds.filter_map(|seed| of_lab(&self.runs, beside, seed));
+        found.filter(|run| run.error.is_none()).collect()
     }
+}
+
+/// The mean of a number of some runs.
+fn mean(runs: &[&GridRun], value: impl Fn(&GridRun) -> f64) -> f64 {
+    Summary::of(runs.iter().map(|run| value(run))).mean
 }
 
 /// What came of a grid.
@@ -95,7 +97,7 @@ impl<'a> GridResults<'a> {
         let mut table = Table::new(title, columns);
         for result in &self.points {
             let mut row: Vec<TableCell> = result.point.words().map(TableCell::from).to_vec();
-            row.push(number(result.mean_of_lab(None, |run| run.goodput_mbit_s)).into());
+            row.push(number(mean(&result.of_lab(None), |run| run.goodput_mbit_s)).into());
             for (_, tally) in &result.tallies {
                 row.push(number(tally.stalled_mbit_s).into());
                 row.push(tally.ratio.text(3).into());
@@ -124,23 +126,23 @@ impl<'a> GridResults<'a> {
                 continue;
             }
             let lasts = result.point.lasts(self.plan.seconds);
-            let mut row = |name: &str, mean: &dyn Fn(&dyn Fn(&GridRun) -> f64) -> f64, still: f64| {
+            let mut row = |name: &str, runs: &[&GridRun], still: f64| {
                 table.row([
                     result.point.key().into(),
                     name.into(),
-                    number(mean(&|run| run.goodput_mbit_s)).into(),
-                    number(mean(&|run| run.sent_again as f64 * 100.0 / run.sent.max(1) as f64)).into(),
-                    number(mean(&|run| run.srtt_ms)).into(),
-                    number(mean(&|run| run.cwnd)).into(),
+                    number(mean(runs, |run| run.goodput_mbit_s)).into(),
+                    number(mean(runs, |run| run.sent_again as f64 * 100.0 / run.sent.max(1) as f64)).into(),
+                    number(mean(runs, |run| run.srtt_ms)).into(),
+                    number(mean(runs, |run| run.cwnd)).into(),
                     number(still * 100.0).into(),
                 ]);
             };
-            row("lab", &|value| result.mean_of_lab(None, value), 0.0);
+            row("lab", &result.of_lab(None), 0.0);
             for way in ways {
-                let still = result.mean(way, |run| run.stalled_share(lasts));
-                let stalled = format!("lab stalled as {}", way.key());
-                row(&stalled, &|value| result.mean_of_lab(Some(way), value), still);
-                row(way.key(), &|value| result.mean(way, value), still);
+                let counted = result.counted(way);
+                let still = mean(&counted, |run| run.stalled_share(lasts));
+                row(&format!("lab stalled as {}", way.key()), &result.of_lab(Some(way)), still);
+                row(way.key(), &counted, still);
             }
         }
         table
@@ -188,15 +190,15 @@ impl<'a> GridResults<'a> {
         let rows: Vec<ComparisonRow<'_>> = rows.collect();
         let missing = [Backend::Farpace, Backend::Kernel].map(|way| {
             let asked = results.iter().any(|result| result.tally(way).is_some());
-            if asked { "none counts" } else { "not run" }
+            if asked { "none counts" } else { "" }
         });
         let sides = Sides { names: ["farpace, real time", "kernel"], missing };
         let number = if part == 0 { String::new() } else { format!("-{}", part + 1) };
         comparison_of(&format!("Goodput over that of the lab: {control}"), "goodput / lab's", sides, &rows)
             .figure(
                 &format!("figures/{control}{number}.svg"),
-                "The lab has the stalls of the runs beside it. Means and their 95 % confidence intervals. Rows: \
-                 rate, round trip, queue, random loss.",
+                "The lab has the stalls of the runs beside it. Means and their 95 % confidence intervals. \
+                 Rows: rate, round trip, queue, random loss.",
             )
     }
     /// For programs.
@@ -254,9 +256,9 @@ impl<'a> GridResults<'a> {
         page.verdict(&self.sentence(), self.agrees());
         page.paragraph(&format!(
             "A ratio is the mean goodput in real time over that of the lab with the same seeds and the same \
-             stalls: times of at least 50 us in which the machine did not run the network. Where stalls alone \
-             take more than {} % of the lab's goodput, the machine is too busy. A way agrees if the whole \
-             interval is within 5 % (10 % behind less than 32 kB).",
+             stalls: times of at least 50 us in which the machine did not run the network. Where stalls \
+             alone take more than {} % of the lab's goodput, the machine is too busy. A way agrees if the \
+             whole interval is within 5 % (10 % behind less than 32 kB).",
             MAX_STALL_COST * 100.0
         ));
         page.wide_table(&self.table());

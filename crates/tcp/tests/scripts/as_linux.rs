@@ -90,8 +90,8 @@ fn what_was_lost_goes_first_at_the_pacing_timer() {
     );
 }
 
-/// Breaks: a program that writes while lost segments wait for the pacing timer stops that timer, and they wait
-/// for the retransmission timeout.
+/// Breaks: a program that writes while lost segments wait for the pacing timer stops that timer, and they
+/// wait for the retransmission timeout.
 #[test]
 fn a_write_leaves_the_pacing_timer_alone() {
     paced_loss().run(
