@@ -189,7 +189,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     // Behind the sender: what a path had held would pass before its copies, and a path on which only ACKs are
     // missing passes the copy of the first timeout.
     let needless = |s: &&Stall| s.spurious && s.outstanding == 0;
-    if lost.is_empty() && group.iter().filter(needless).any(|s| s.duration() > max_pause(view, s)) {
+    let over = |s: &Stall| s.duration() > max_pause(view, s) && !follows_waits(view, group);
+    if lost.is_empty() && group.iter().filter(needless).any(over) {
         return Cause::Outage;
     }
     if lost.is_empty() && group.iter().any(|s| s.spurious) {
@@ -209,15 +210,22 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     }
 }
 
-/// One timer ended the silence, and it was as long because others had fired, or ACKs had come late, before it
-/// (RFC 6298, section 5.5). What was sent behind the loss had arrived.
+/// One timer ended the silence, and it was as long because of what was waited for before it. What was sent
+/// behind the loss had arrived.
 fn is_backed_off(view: &View<'_>, group: &[Stall]) -> bool {
+    let [only] = group else { return false };
+    let arrived = !only.upstream && only.sacked * 2 >= only.outstanding;
+    arrived && follows_waits(view, group)
+}
+
+/// A single timer is as long as this one because others had fired, or ACKs had come late, before it (RFC
+/// 6298, sections 2.3 and 5.5).
+fn follows_waits(view: &View<'_>, group: &[Stall]) -> bool {
     let [only] = group else { return false };
     let kept = view.half.stalls.kept();
     let before = kept.iter().filter(|s| s.end <= only.start && matches!(s.wait, Wait::Timer | Wait::Ack));
     let waited = before.fold(Span::ZERO, |sum, s| sum + s.duration());
-    let arrived = !only.upstream && only.sacked * 2 >= only.outstanding;
-    arrived && waited * MAX_BACKED_OFF >= only.duration()
+    waited * MAX_BACKED_OFF >= only.duration()
 }
 
 /// A timer is no longer than so many times what was waited for before.

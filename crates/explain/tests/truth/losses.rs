@@ -80,7 +80,7 @@ fn the_queue_at_a_loss_is_that_of_what_came_before_it() {
 /// because its own data alone does not fill the bucket; or a queue that several share passes for a policer.
 #[test]
 fn policers_that_connections_share_are_found_where_all_are_seen() {
-    for seed in [60007, 60039, 60047, 60071, 60079, 60127, 60167, 60183, 60215] {
+    for seed in [60007, 60039, 60047, 60071, 60079, 60127, 60183, 60215, 60223] {
         let case = programs::case(seed);
         let case = if seed == 60079 { without_compression(case) } else { case };
         let verdicts = judge_without(case, 0).unwrap().verdicts;
@@ -168,7 +168,7 @@ fn a_burst_that_outlasts_many_timers_is_an_outage() {
 /// Linux 2.6.17 is only recognized by what it does after a timeout.
 #[test]
 fn slow_repairs_have_their_own_causes() {
-    for (seed, cause) in [(822296, Cause::LostRetransmission), (822475, Cause::Linux2617)] {
+    for (seed, cause) in [(820136, Cause::LostRetransmission), (822475, Cause::Linux2617)] {
         for (place, verdict) in PLACES.iter().zip(&judge(seed).unwrap().verdicts) {
             assert_eq!(verdict.dominant, cause, "seed {seed}, seen from {place}");
         }
