@@ -189,7 +189,8 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
     // Behind the sender: what a path had held would pass before its copies, and a path on which only ACKs are
     // missing passes the copy of the first timeout.
     let needless = |s: &&Stall| s.spurious && s.outstanding == 0;
-    let over = |s: &Stall| s.duration() > max_pause(view, s) && !follows_waits(view, group);
+    let over =
+        |s: &Stall| s.duration() > max_pause(view, s) && !follows_waits(view.half.stalls.kept(), group);
     if lost.is_empty() && group.iter().filter(needless).any(over) {
         return Cause::Outage;
     }
@@ -215,14 +216,13 @@ fn timeouts(view: &View<'_>, time: &Attribution, group: &[Stall]) -> Cause {
 fn is_backed_off(view: &View<'_>, group: &[Stall]) -> bool {
     let [only] = group else { return false };
     let arrived = !only.upstream && only.sacked * 2 >= only.outstanding;
-    arrived && follows_waits(view, group)
+    arrived && follows_waits(view.half.stalls.kept(), group)
 }
 
 /// A single timer is as long as this one because others had fired, or ACKs had come late, before it (RFC
 /// 6298, sections 2.3 and 5.5).
-fn follows_waits(view: &View<'_>, group: &[Stall]) -> bool {
+fn follows_waits(kept: &[Stall], group: &[Stall]) -> bool {
     let [only] = group else { return false };
-    let kept = view.half.stalls.kept();
     let before = kept.iter().filter(|s| s.end <= only.start && matches!(s.wait, Wait::Timer | Wait::Ack));
     let waited = before.fold(Span::ZERO, |sum, s| sum + s.duration());
     waited * MAX_BACKED_OFF >= only.duration()
@@ -328,5 +328,30 @@ mod tests {
         causes = std::array::from_fn(timer_alone);
         spread_pauses(&kept, &mut causes, Vantage::Sender);
         assert_eq!(causes, [program, program, program, path, path, program]);
+    }
+
+    /// Breaks: behind a path that pauses again and again, a timer that late ACKs have made long passes for an
+    /// outage that took the copies of shorter ones; or any silence is explained by a wait, however short.
+    #[test]
+    fn a_timer_is_as_long_as_waits_before_it_have_made_it() {
+        let at = |from, to, wait| {
+            let mut stall = Stall::example();
+            (stall.start, stall.end) = (Instant::from_nanos(from), Instant::from_nanos(to));
+            stall.wait = wait;
+            stall
+        };
+        let long = at(1_000, 1_400, Wait::Timer);
+        let cases = [
+            (at(0, 100, Wait::Ack), true),
+            (at(0, 100, Wait::Timer), true),
+            (at(0, 99, Wait::Ack), false),
+            (at(0, 100, Wait::Program), false),
+            (at(1_500, 1_900, Wait::Ack), false),
+        ];
+        for (other, explained) in cases {
+            let (wait, kept) = (other.wait, [other, long]);
+            assert_eq!(follows_waits(&kept, &kept[1..]), explained, "{wait:?}");
+            assert!(!follows_waits(&kept, &kept), "several timers fired");
+        }
     }
 }
